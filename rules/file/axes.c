@@ -14,7 +14,7 @@ sdg_axes_t sdg_section_axes(const sdg_section_t *section) {
 
 // Parses a list of axes separated by `between`, all from `allowed`. `words` of
 // them may be given instead.
-static sdg_status_t axes_parse(const sdg_place_t *place, const char *text,
+static sdg_status_t axes_parse(const sdg_location_t *location, const char *text,
                                const char *between, const sdg_mesh_t *mesh,
                                sdg_axes_t allowed, const char *const *instead,
                                int words, sdg_axes_t *out) {
@@ -33,14 +33,14 @@ static sdg_status_t axes_parse(const sdg_place_t *place, const char *text,
       if ((allowed >> a & 1) && sdg_word_is(word, mesh->name[a]))
         axis = (sdg_axes_t)1 << a;
     if (!axis)
-      return sdg_word_fail(place, word, "axis that can stand here", names,
+      return sdg_word_fail(location, word, "axis that can stand here", names,
                            count);
     *out |= axis;
   }
   return SDG_OK;
 }
 
-sdg_status_t sdg_sum_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_sum_parse(const sdg_location_t *location, const char *text,
                            const sdg_mesh_t *mesh, sdg_section_t *section) {
   static const char *const yes_no[] = {"yes", "no"};
   sdg_axes_t all = sdg_section_axes(section);
@@ -48,10 +48,11 @@ sdg_status_t sdg_sum_parse(const sdg_place_t *place, const char *text,
   section->sum_axes = yes ? all : 0;
   if (yes || strcmp(text, "no") == 0)
     return SDG_OK;
-  return axes_parse(place, text, "+", mesh, all, yes_no, 2, &section->sum_axes);
+  return axes_parse(location, text, "+", mesh, all, yes_no, 2,
+                    &section->sum_axes);
 }
 
-sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_label_parse(const sdg_location_t *location, const char *text,
                              const sdg_mesh_t *mesh, sdg_section_t *section) {
   char splits[256] = "", pending[256] = "";
   size_t used = 0;
@@ -60,8 +61,8 @@ sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
     bool max = strncmp(item.at, "max:", 4) == 0;
     if (max || strncmp(item.at, "sum:", 4) == 0) {
       if (*pending)
-        return sdg_place_fail(place, SDG_E_RULES_TWICE,
-                              "'sum:' or 'max:' is twice in '%s'", text);
+        return sdg_location_fail(location, SDG_E_RULES_TWICE,
+                                 "'sum:' or 'max:' is twice in '%s'", text);
       snprintf(pending, sizeof pending, "%.*s", item.length - 4, item.at + 4);
       section->pending_max = max;
     } else if (used < sizeof splits) {
@@ -69,28 +70,28 @@ sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
                                used ? "," : "", item.length, item.at);
     }
   }
-  SDG_TRY(sdg_split_parse(place, splits, mesh, section));
+  SDG_TRY(sdg_split_parse(location, splits, mesh, section));
   sdg_axes_t free_axes = ((sdg_axes_t)1 << mesh->axes) - 1;
   free_axes &= ~sdg_section_axes(section);
-  SDG_TRY(axes_parse(place, pending, "+", mesh, free_axes, NULL, 0,
+  SDG_TRY(axes_parse(location, pending, "+", mesh, free_axes, NULL, 0,
                      &section->pending));
   if (section->splits == 0 && !section->pending)
-    return sdg_place_fail(place, SDG_E_RULES_EMPTY, "'%s' splits nothing",
-                          text);
+    return sdg_location_fail(location, SDG_E_RULES_EMPTY, "'%s' splits nothing",
+                             text);
   return SDG_OK;
 }
 
-sdg_status_t sdg_same_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_same_parse(const sdg_location_t *location, const char *text,
                             const sdg_mesh_t *mesh, sdg_axes_t split,
                             sdg_axes_t *out) {
   sdg_axes_t all = ((sdg_axes_t)1 << mesh->axes) - 1, same;
-  SDG_TRY(axes_parse(place, text, ", \t", mesh, all, NULL, 0, &same));
+  SDG_TRY(axes_parse(location, text, ", \t", mesh, all, NULL, 0, &same));
   for (int a = 0; a < mesh->axes; a++)
     if ((same & split) >> a & 1)
-      return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "'same' names %s, but a section splits over it: "
-                            "its ranks compute different parts",
-                            mesh->name[a]);
+      return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                               "'same' names %s, but a section splits over it: "
+                               "its ranks compute different parts",
+                               mesh->name[a]);
   *out = same;
   return SDG_OK;
 }

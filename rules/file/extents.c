@@ -16,43 +16,44 @@ static bool is_name(const char *text) {
   return *text == '\0';
 }
 
-sdg_status_t sdg_extents_add(const sdg_place_t *place, const char *name,
+sdg_status_t sdg_extents_add(const sdg_location_t *location, const char *name,
                              const char *value, sdg_extents_t *extents) {
   int64_t number;
   sdg_status_t status = SDG_OK;
   if (!is_name(name))
-    return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'%s' is no name: a letter, then letters, digits, _ "
-                          "and -",
-                          name);
+    return sdg_location_fail(
+        location, SDG_E_RULES_VALUE,
+        "'%s' is no name: a letter, then letters, digits, _ "
+        "and -",
+        name);
   for (int dim = 0; dim < SDG_DIM_COUNT; dim++)
     if (strcmp(name, sdg_dim_name((sdg_dim_t)dim)) == 0)
-      return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "%s is a dimension: give its extent another name",
-                            name);
+      return sdg_location_fail(
+          location, SDG_E_RULES_VALUE,
+          "%s is a dimension: give its extent another name", name);
   for (int i = 0; i < extents->count; i++)
     if (strcmp(name, extents->of[i].name) == 0)
-      return sdg_place_fail(place, SDG_E_RULES_TWICE,
-                            "'%s' is already in line %d", name,
-                            extents->of[i].line);
+      return sdg_location_fail(location, SDG_E_RULES_TWICE,
+                               "'%s' is already in line %d", name,
+                               extents->of[i].line);
   if (extents->count == SDG_EXTENTS_MAX)
-    return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "[extents] can have at most %d names",
-                          SDG_EXTENTS_MAX);
+    return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                             "[extents] can have at most %d names",
+                             SDG_EXTENTS_MAX);
   if (!sdg_word_number((sdg_word_t){value, (int)strlen(value)}, &number) ||
       number < 1) {
-    status = sdg_place_fail(place, SDG_E_RULES_VALUE,
-                            "%s = %s: it needs a number of elements, 1 or more",
-                            name, value);
+    status = sdg_location_fail(
+        location, SDG_E_RULES_VALUE,
+        "%s = %s: it needs a number of elements, 1 or more", name, value);
     number = 1; // lets later lines use the name
   }
   snprintf(extents->of[extents->count].name, SDG_EXTENT_NAME_BYTES, "%s", name);
   extents->of[extents->count].value = number;
-  extents->of[extents->count++].line = place->line;
+  extents->of[extents->count++].line = location->line;
   return status;
 }
 
-sdg_status_t sdg_extents_find(const sdg_place_t *place,
+sdg_status_t sdg_extents_find(const sdg_location_t *location,
                               const sdg_extents_t *extents, sdg_word_t name,
                               int64_t *out_value) {
   const char *names[SDG_EXTENTS_MAX];
@@ -63,9 +64,10 @@ sdg_status_t sdg_extents_find(const sdg_place_t *place,
       return *out_value = extents->of[i].value, SDG_OK;
   }
   if (count == 0)
-    return sdg_place_fail(place, SDG_E_RULES_WORD,
-                          "'%.*s' is no number, and the file has no [extents] "
-                          "that gives it one",
-                          name.length, name.at);
-  return sdg_word_fail(place, name, "name in [extents]", names, count);
+    return sdg_location_fail(
+        location, SDG_E_RULES_WORD,
+        "'%.*s' is no number, and the file has no [extents] "
+        "that gives it one",
+        name.length, name.at);
+  return sdg_word_fail(location, name, "name in [extents]", names, count);
 }

@@ -22,13 +22,13 @@ typedef struct sdg_extents {
 /* Adds the line "name = value". A name begins with a letter, has letters,
  * digits, _ and -, and is no dimension's. SDG_E_RULES_VALUE, SDG_E_RULES_TWICE.
  */
-sdg_status_t sdg_extents_add(const sdg_place_t *place, const char *name,
+sdg_status_t sdg_extents_add(const sdg_location_t *location, const char *name,
                              const char *value,
                              sdg_extents_t *extents) SDG_MUST_CHECK;
 
 /* The number that has this name.
  * SDG_E_RULES_WORD where none has it. */
-sdg_status_t sdg_extents_find(const sdg_place_t *place,
+sdg_status_t sdg_extents_find(const sdg_location_t *location,
                               const sdg_extents_t *extents, sdg_word_t name,
                               int64_t *out_value) SDG_MUST_CHECK;
 

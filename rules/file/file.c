@@ -26,12 +26,12 @@ static void axis_collect(void *user, sdg_word_t axis) {
 sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
                              const sdg_options_t *options, int ranks,
                              sdg_mesh_t *out_mesh) {
-  sdg_place_t place = {drafts->source, drafts->mesh_line};
+  sdg_location_t location = {drafts->source, drafts->mesh_line};
   const char *text = drafts->mesh;
   char single[SDG_AXIS_NAME_MAX + 16];
   if (options->origin[SDG_OPTION_MESH] != SDG_ORIGIN_DEFAULT) {
     text = options->mesh;
-    place = (sdg_place_t){"SUNDOG_MESH", 0};
+    location = (sdg_location_t){"SUNDOG_MESH", 0};
   } else if (*text == '\0') {
     axis_names_t names = {.count = 0};
     for (int i = 0; i < drafts->count; i++)
@@ -39,8 +39,8 @@ sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
         sdg_split_axes(drafts->draft[i].value[SDG_KEY_SPLIT], axis_collect,
                        &names);
     if (names.count > 1)
-      return sdg_place_fail(
-          &place, SDG_E_RULES_MESH,
+      return sdg_location_fail(
+          &location, SDG_E_RULES_MESH,
           "several axes are named: [mesh] or SUNDOG_MESH must give the number "
           "of ranks of each, as in %s=%d",
           names.name, ranks);
@@ -49,24 +49,24 @@ sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
       text = single;
     }
   }
-  // Checks the product first, because that message can name the place.
+  // Checks the product first, because that message can name the line.
   if (*text && sdg_mesh_product(text) != ranks)
-    return sdg_place_fail(&place, SDG_E_RULES_MESH,
-                          "the mesh %s does not have %d ranks", text, ranks);
+    return sdg_location_fail(&location, SDG_E_RULES_MESH,
+                             "the mesh %s does not have %d ranks", text, ranks);
   return sdg_mesh_parse(text, ranks, out_mesh);
 }
 
-// A key's value and its place: the section, or the option that is the default
-// for sections that do not say it.
+// A key's value and its location: the section, or the option that is the
+// default for sections that do not say it.
 static const char *value_of(const sdg_drafts_t *drafts,
                             const sdg_draft_t *draft, sdg_rules_key_t key,
                             const char *option, const char *option_value,
-                            sdg_place_t *out_place) {
+                            sdg_location_t *out_location) {
   if (draft->value[key]) {
-    *out_place = (sdg_place_t){drafts->source, draft->line[key]};
+    *out_location = (sdg_location_t){drafts->source, draft->line[key]};
     return draft->value[key];
   }
-  *out_place = (sdg_place_t){option, 0};
+  *out_location = (sdg_location_t){option, 0};
   return option_value;
 }
 
@@ -75,40 +75,42 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
                                const sdg_options_t *options,
                                sdg_section_t *section, sdg_rules_t *rules) {
   static const char *const views[] = {"shard", "whole"};
-  sdg_place_t place = {"SUNDOG_VIEW", 0};
+  sdg_location_t location = {"SUNDOG_VIEW", 0};
   section->view = (sdg_view_t)options->view;
   if (draft->value[SDG_KEY_VIEW]) {
     int index;
-    place = (sdg_place_t){drafts->source, draft->line[SDG_KEY_VIEW]};
-    SDG_TRY(sdg_choice_parse(&place, draft->value[SDG_KEY_VIEW], "view", views,
-                             2, &index));
+    location = (sdg_location_t){drafts->source, draft->line[SDG_KEY_VIEW]};
+    SDG_TRY(sdg_choice_parse(&location, draft->value[SDG_KEY_VIEW], "view",
+                             views, 2, &index));
     section->view = index == 0 ? SDG_VIEW_SHARD : SDG_VIEW_WHOLE;
   }
   if (section->view == SDG_VIEW_UNSAID) {
-    place = (sdg_place_t){drafts->source, section->line};
-    return sdg_place_fail(&place, SDG_E_VIEW_UNSAID,
-                          "say --view shard or --view whole (SUNDOG_VIEW), or "
-                          "add 'view = shard' or 'view = whole'");
+    location = (sdg_location_t){drafts->source, section->line};
+    return sdg_location_fail(
+        &location, SDG_E_VIEW_UNSAID,
+        "say --view shard or --view whole (SUNDOG_VIEW), or "
+        "add 'view = shard' or 'view = whole'");
   }
   if (rules->view == SDG_VIEW_UNSAID)
     rules->view = section->view;
   if (rules->view != section->view)
-    return sdg_place_fail(
-        &place, SDG_E_RULES_VALUE,
+    return sdg_location_fail(
+        &location, SDG_E_RULES_VALUE,
         "section '%s' has another view than the sections before it",
         section->name);
   if (section->view == SDG_VIEW_WHOLE &&
       section->sum_axes != sdg_section_axes(section))
-    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "sum in section '%s'",
-                          section->name);
+    return sdg_location_fail(&location, SDG_E_VIEW_WHOLE, "sum in section '%s'",
+                             section->name);
   if (section->view == SDG_VIEW_WHOLE && (section->matrix[SDG_MATRIX_A].said ||
                                           section->matrix[SDG_MATRIX_B].said))
-    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE, "a and b in section '%s'",
-                          section->name);
+    return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
+                             "a and b in section '%s'", section->name);
   for (int d = 0; d < SDG_SIZES_DIMS; d++)
     if (section->view == SDG_VIEW_WHOLE && section->sizes[d] == SDG_SIZES_PIECE)
-      return sdg_place_fail(&place, SDG_E_VIEW_WHOLE,
-                            "sizes of pieces in section '%s'", section->name);
+      return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
+                               "sizes of pieces in section '%s'",
+                               section->name);
   return SDG_OK;
 }
 
@@ -130,66 +132,66 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   static const char *const keeps[] = {"no", "dy", "x", "x dy"};
   static const char *const values[] = {"error", "local", "global"};
   sdg_section_t *section = &draft->section;
-  sdg_place_t place = {drafts->source, section->line};
+  sdg_location_t location = {drafts->source, section->line};
   int index;
   if (!draft->value[SDG_KEY_SPLIT])
-    return sdg_place_fail(&place, SDG_E_RULES_EMPTY,
-                          "section '%s' has no split", section->name);
-  const char *text = value_of(drafts, draft, SDG_KEY_SPLIT, "", "", &place);
-  SDG_TRY(sdg_split_parse(&place, text, &rules->mesh, section));
+    return sdg_location_fail(&location, SDG_E_RULES_EMPTY,
+                             "section '%s' has no split", section->name);
+  const char *text = value_of(drafts, draft, SDG_KEY_SPLIT, "", "", &location);
+  SDG_TRY(sdg_split_parse(&location, text, &rules->mesh, section));
   if (section->splits == 0)
-    return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "nothing is split");
+    return sdg_location_fail(&location, SDG_E_RULES_EMPTY, "nothing is split");
   for (int m = 0; m < SDG_MATRICES; m++)
     if (draft->value[SDG_KEY_A + m]) {
       text = value_of(drafts, draft, (sdg_rules_key_t)(SDG_KEY_A + m), "", "",
-                      &place);
-      SDG_TRY(sdg_matrix_parse(&place, text, &rules->mesh, m, section));
+                      &location);
+      SDG_TRY(sdg_matrix_parse(&location, text, &rules->mesh, m, section));
     }
-  text = value_of(drafts, draft, SDG_KEY_SIZES, "", NULL, &place);
+  text = value_of(drafts, draft, SDG_KEY_SIZES, "", NULL, &location);
   if (text)
-    SDG_TRY(sdg_sizes_parse(&place, text, section));
+    SDG_TRY(sdg_sizes_parse(&location, text, section));
   text = value_of(drafts, draft, SDG_KEY_PARTS, "SUNDOG_PARTS", options->parts,
-                  &place);
-  SDG_TRY(sdg_parts_parse(&place, text, section));
-  text = value_of(drafts, draft, SDG_KEY_SUM, "", "yes", &place);
-  SDG_TRY(sdg_sum_parse(&place, text, &rules->mesh, section));
+                  &location);
+  SDG_TRY(sdg_parts_parse(&location, text, section));
+  text = value_of(drafts, draft, SDG_KEY_SUM, "", "yes", &location);
+  SDG_TRY(sdg_sum_parse(&location, text, &rules->mesh, section));
   if (section->matrix[SDG_MATRIX_C].splits > 0 && !section->sum_axes)
-    return sdg_place_fail(
-        &place, SDG_E_RULES_VALUE,
+    return sdg_location_fail(
+        &location, SDG_E_RULES_VALUE,
         "'c' says where sums are, but 'sum = no' leaves them to the program");
-  text = value_of(drafts, draft, SDG_KEY_KEEP, "", "no", &place);
-  SDG_TRY(sdg_choice_parse(&place, text, "keep", keeps, 4, &index));
+  text = value_of(drafts, draft, SDG_KEY_KEEP, "", "no", &location);
+  SDG_TRY(sdg_choice_parse(&location, text, "keep", keeps, 4, &index));
   section->keeps_dy = index & 1;
   section->keeps_x = index >= 2;
   text = value_of(drafts, draft, SDG_KEY_VALUES, "SUNDOG_PIECE_VALUES",
-                  values[options->piece_values], &place);
-  SDG_TRY(sdg_piece_values_parse(&place, text, section));
+                  values[options->piece_values], &location);
+  SDG_TRY(sdg_piece_values_parse(&location, text, section));
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
-                  &place);
-  SDG_TRY(sdg_wrap_parse(&place, text, section));
+                  &location);
+  SDG_TRY(sdg_wrap_parse(&location, text, section));
   SDG_TRY(view_parse(drafts, draft, options, section, rules));
   text = value_of(drafts, draft, SDG_KEY_STRATEGY, "SUNDOG_STRATEGY",
-                  strategies[options->strategy], &place);
-  SDG_TRY(sdg_choice_parse(&place, text, "strategy", strategies,
+                  strategies[options->strategy], &location);
+  SDG_TRY(sdg_choice_parse(&location, text, "strategy", strategies,
                            sizeof strategies / sizeof *strategies, &index));
   strategy_set(section, (sdg_strategy_t)index);
   text = value_of(drafts, draft, SDG_KEY_WINDOW, "SUNDOG_WINDOW",
-                  options->window, &place);
+                  options->window, &location);
   if (*text || draft->value[SDG_KEY_WINDOW])
-    SDG_TRY(sdg_window_parse(&place, text, section));
+    SDG_TRY(sdg_window_parse(&location, text, section));
   return SDG_OK;
 }
 
 // SUNDOG_SPLIT=tags: the program says what is split, over any axes.
 static sdg_status_t tags_parse(const sdg_options_t *options,
                                sdg_rules_t *rules) {
-  sdg_place_t place = {"SUNDOG_SPLIT", 0};
-  sdg_drafts_t none = {.source = place.source};
+  sdg_location_t location = {"SUNDOG_SPLIT", 0};
+  sdg_drafts_t none = {.source = location.source};
   sdg_draft_t draft = {.section = {.line = 0}};
   SDG_TRY(view_parse(&none, &draft, options, &draft.section, rules));
   if (rules->view == SDG_VIEW_WHOLE)
-    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE,
-                          "tags are for the shard view");
+    return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
+                             "tags are for the shard view");
   for (int a = 0; a < rules->mesh.axes; a++)
     rules->axes |= (sdg_axes_t)1 << a;
   return SDG_OK;
@@ -197,12 +199,12 @@ static sdg_status_t tags_parse(const sdg_options_t *options,
 
 sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                              const sdg_options_t *options, sdg_rules_t *rules) {
-  sdg_place_t place = {drafts->source, 0};
+  sdg_location_t location = {drafts->source, 0};
   sdg_section_t *section = &draft->section;
-  const char *text = value_of(drafts, draft, SDG_KEY_MATCH, "", "", &place);
-  SDG_TRY(sdg_match_parse(&place, text, &drafts->extents, section));
-  text = value_of(drafts, draft, SDG_KEY_OP, "", "", &place);
-  SDG_TRY(sdg_op_parse(&place, text, section));
+  const char *text = value_of(drafts, draft, SDG_KEY_MATCH, "", "", &location);
+  SDG_TRY(sdg_match_parse(&location, text, &drafts->extents, section));
+  text = value_of(drafts, draft, SDG_KEY_OP, "", "", &location);
+  SDG_TRY(sdg_op_parse(&location, text, section));
   section->op_line = draft->line[SDG_KEY_OP];
   if (section->is_local)
     return SDG_OK;
@@ -215,12 +217,12 @@ sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
 sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
                               const sdg_options_t *options,
                               sdg_rules_t *rules) {
-  sdg_place_t place = {drafts->source, 0};
-  place.line = drafts->same_line;
-  SDG_TRY(sdg_same_parse(&place, drafts->same, &rules->mesh, rules->axes,
+  sdg_location_t location = {drafts->source, 0};
+  location.line = drafts->same_line;
+  SDG_TRY(sdg_same_parse(&location, drafts->same, &rules->mesh, rules->axes,
                          &rules->same));
   rules->axes |= rules->same;
-  place.line = 0;
+  location.line = 0;
   if (drafts->by_program)
     return tags_parse(options, rules);
   if (drafts->by_nobody)
@@ -228,7 +230,7 @@ sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
   for (int i = 0; i < drafts->count; i++)
     if (!drafts->draft[i].section.is_local)
       return SDG_OK;
-  return sdg_place_fail(&place, SDG_E_RULES_EMPTY, "no [shard] section");
+  return sdg_location_fail(&location, SDG_E_RULES_EMPTY, "no [shard] section");
 }
 
 sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,
@@ -278,23 +280,23 @@ sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
 sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
                              const sdg_options_t *options, const char *text,
                              sdg_section_t *out_section) {
-  sdg_place_t place = {"sundog_tag", 0};
+  sdg_location_t location = {"sundog_tag", 0};
   sdg_section_t *section = out_section;
   *section = (sdg_section_t){.is_local = strcmp(text, "local") == 0};
   snprintf(section->name, sizeof section->name, "tag %.40s", text);
   if (rules->view == SDG_VIEW_WHOLE)
-    return sdg_place_fail(&place, SDG_E_VIEW_WHOLE,
-                          "tags are for the shard view");
+    return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
+                             "tags are for the shard view");
   if (section->is_local)
     return SDG_OK;
   section->view = SDG_VIEW_SHARD;
   section->values = (sdg_piece_values_t)options->piece_values;
   strategy_set(section, (sdg_strategy_t)options->strategy);
   if (strcmp(text, "replicated") != 0)
-    SDG_TRY(sdg_label_parse(&place, text, &rules->mesh, section));
-  SDG_TRY(sdg_parts_parse(&place, "agree", section));
-  SDG_TRY(sdg_sum_parse(&place, "yes", &rules->mesh, section));
-  return sdg_wrap_parse(&place, options->wrap, section);
+    SDG_TRY(sdg_label_parse(&location, text, &rules->mesh, section));
+  SDG_TRY(sdg_parts_parse(&location, "agree", section));
+  SDG_TRY(sdg_sum_parse(&location, "yes", &rules->mesh, section));
+  return sdg_wrap_parse(&location, options->wrap, section);
 }
 
 void sdg_section_fini(sdg_section_t *section) {
@@ -327,8 +329,8 @@ sdg_status_t sdg_rules_check_glob(const sdg_rules_t *rules,
     found = fnmatch(glob, names[n], 0) == 0;
   if (found)
     return SDG_OK;
-  sdg_place_t place = {rules->source, section->op_line};
-  return sdg_word_fail(&place, (sdg_word_t){glob, (int)strlen(glob)}, "op",
+  sdg_location_t location = {rules->source, section->op_line};
+  return sdg_word_fail(&location, (sdg_word_t){glob, (int)strlen(glob)}, "op",
                        names, count);
 }
 

@@ -145,7 +145,7 @@ typedef struct sdg_rules {
 
 /* Reads the rules that the options ask for (sdg_options_asked), for a job of
  * `ranks` ranks; fails if they ask for none. Reports the first fault with its
- * place and, for a word, the nearest valid one: SDG_E_RULES_*,
+ * location and, for a word, the nearest valid one: SDG_E_RULES_*,
  * SDG_E_OPTION_CONFLICT. Allocates; takes no lock. */
 sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
                             sdg_rules_t *out_rules) SDG_MUST_CHECK;

@@ -46,7 +46,7 @@ static bool key_is_local(int key) {
 }
 
 typedef struct reader {
-  sdg_place_t place; // of the line being read
+  sdg_location_t location; // of the line being read
   const char *at, *end;
   sdg_status_t status; // the first fault, which was reported
   int kind;            // of the section being read, or one of those below
@@ -70,15 +70,15 @@ static void reader_fault(reader_t *reader, sdg_status_t status) {
 
 static sdg_status_t length_fail(const reader_t *reader, const char *what,
                                 int limit) {
-  return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
-                        "%s is longer than %d characters", what, limit);
+  return sdg_location_fail(&reader->location, SDG_E_RULES_SYNTAX,
+                           "%s is longer than %d characters", what, limit);
 }
 
 // The kind of a section from its first word. If the reader continues after a
 // fault, the nearest kind.
 static sdg_status_t kind_parse(reader_t *reader, const char *word) {
   sdg_status_t status =
-      sdg_choice_parse(&reader->place, word, "kind of section", kind_names,
+      sdg_choice_parse(&reader->location, word, "kind of section", kind_names,
                        KIND_COUNT, &reader->kind);
   if (status == SDG_OK || !reader->thorough)
     return status;
@@ -92,18 +92,18 @@ static sdg_status_t kind_parse(reader_t *reader, const char *word) {
 
 // A line "[kind name]".
 static sdg_status_t section_begin(reader_t *reader, const char *line) {
-  const sdg_place_t *place = &reader->place;
+  const sdg_location_t *location = &reader->location;
   const char *close = strchr(line, ']');
   reader->kind = KIND_SKIPPED; // if the head is faulty
   if (!close)
-    return sdg_place_fail(place, SDG_E_RULES_SYNTAX, "] is missing after '%s'",
-                          line);
+    return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
+                             "] is missing after '%s'", line);
   const char *after = close + 1;
   while (isspace((unsigned char)*after))
     after++;
   if (*after && *after != ';' && *after != '#')
-    return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
-                          "'%s' after the head of a section", after);
+    return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
+                             "'%s' after the head of a section", after);
   if (close - line - 1 > INI_NAME_MAX)
     return length_fail(reader, "the head of the section", INI_NAME_MAX);
   char head[INI_NAME_MAX + 1];
@@ -112,8 +112,8 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
   sdg_word_t kind = {head, 0}, name = {head, 0}, more;
   if (sdg_word_next(&rest, " \t", &kind) &&
       sdg_word_next(&rest, " \t", &name) && sdg_word_next(&rest, " \t", &more))
-    return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
-                          "the name of a section must be one word");
+    return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
+                             "the name of a section must be one word");
   char word[INI_NAME_MAX + 1];
   snprintf(word, sizeof word, "%.*s", kind.length, kind.at);
   SDG_TRY(kind_parse(reader, word));
@@ -123,67 +123,68 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
     int *first = section == KIND_MESH ? &reader->drafts->mesh_line
                                       : &reader->drafts->extents_line;
     if (*first)
-      return sdg_place_fail(place, SDG_E_RULES_TWICE,
-                            "[%s] is already in line %d", word, *first);
+      return sdg_location_fail(location, SDG_E_RULES_TWICE,
+                               "[%s] is already in line %d", word, *first);
     if (name.length)
-      return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
-                            "[%s] cannot have a name", word);
+      return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
+                               "[%s] cannot have a name", word);
     reader->kind = section;
-    *first = place->line;
+    *first = location->line;
     return SDG_OK;
   }
   if (reader->drafts->count == SDG_SECTIONS_MAX)
-    return sdg_place_fail(place, SDG_E_RULES_VALUE, "more than %d sections",
-                          SDG_SECTIONS_MAX);
+    return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                             "more than %d sections", SDG_SECTIONS_MAX);
   for (int i = 0; name.length && i < reader->drafts->count; i++)
     if (sdg_word_is(name, reader->drafts->draft[i].section.name))
-      return sdg_place_fail(place, SDG_E_RULES_TWICE,
-                            "section '%.*s' is already in line %d", name.length,
-                            name.at, reader->drafts->draft[i].section.line);
+      return sdg_location_fail(
+          location, SDG_E_RULES_TWICE, "section '%.*s' is already in line %d",
+          name.length, name.at, reader->drafts->draft[i].section.line);
   reader->kind = section;
   sdg_draft_t *draft = &reader->drafts->draft[reader->drafts->count++];
   draft->section.is_local = reader->kind == KIND_LOCAL;
-  draft->section.line = place->line;
+  draft->section.line = location->line;
   if (name.length)
     snprintf(draft->section.name, sizeof draft->section.name, "%.*s",
              name.length, name.at);
   else
     snprintf(draft->section.name, sizeof draft->section.name, "line %d",
-             place->line);
+             location->line);
   return SDG_OK;
 }
 
 // Refuses what inih would cut or misread.
 static sdg_status_t line_check(reader_t *reader, const char *line) {
-  const sdg_place_t *place = &reader->place;
+  const sdg_location_t *location = &reader->location;
   if (*line == '\0' || *line == ';' || *line == '#')
     return SDG_OK;
   if (*line == '[')
     return section_begin(reader, line);
   size_t name = strcspn(line, "=:");
   if (line[name] == '\0')
-    return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
-                          "'%s' is neither [section] nor name = value", line);
+    return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
+                             "'%s' is neither [section] nor name = value",
+                             line);
   if (name > INI_NAME_MAX)
     return length_fail(reader, "the name", INI_NAME_MAX);
   if (reader->kind == KIND_NONE)
-    return sdg_place_fail(place, SDG_E_RULES_SYNTAX,
-                          "'%s' is before the first section", line);
+    return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
+                             "'%s' is before the first section", line);
   return SDG_OK;
 }
 
 // Takes the next line, without indentation, which would make it a continuation
 // of the one before.
 static sdg_status_t line_take(reader_t *reader, char *out, int bytes) {
-  reader->place.line++;
+  reader->location.line++;
   const char *line = reader->at;
   size_t left = (size_t)(reader->end - line);
   const char *newline = memchr(line, '\n', left);
   const char *stop = newline ? newline : reader->end;
   reader->at = newline ? newline + 1 : reader->end;
   if (memchr(line, '\0', (size_t)(stop - line)))
-    return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
-                          "the line has a NUL byte");
+    return sdg_location_fail(&reader->location, SDG_E_RULES_SYNTAX,
+                             "the line has a NUL byte");
   while (line < stop && isspace((unsigned char)*line))
     line++;
   while (stop > line && isspace((unsigned char)stop[-1]))
@@ -219,10 +220,10 @@ static sdg_status_t axis_add(reader_t *reader, const char *name,
   long size = strtol(value, &end, 10);
   sdg_status_t status = SDG_OK;
   if (end == value || *end || size < 1 || size > SDG_RANKS_MAX) {
-    status =
-        sdg_place_fail(&reader->place, SDG_E_RULES_VALUE,
-                       "axis %s = %s: it needs a number of ranks from 1 to %d",
-                       name, value, SDG_RANKS_MAX);
+    status = sdg_location_fail(
+        &reader->location, SDG_E_RULES_VALUE,
+        "axis %s = %s: it needs a number of ranks from 1 to %d", name, value,
+        SDG_RANKS_MAX);
     reader->drafts->mesh_faulty = true;
     size = 1; // lets later lines use the axis
   }
@@ -230,7 +231,8 @@ static sdg_status_t axis_add(reader_t *reader, const char *name,
                        sizeof reader->drafts->mesh - used, "%s%s=%ld",
                        used ? "," : "", name,
                        size) >= sizeof reader->drafts->mesh - used)
-    return sdg_place_fail(&reader->place, SDG_E_RULES_VALUE, "too many axes");
+    return sdg_location_fail(&reader->location, SDG_E_RULES_VALUE,
+                             "too many axes");
   return status;
 }
 
@@ -241,19 +243,19 @@ static sdg_status_t mesh_add(reader_t *reader, const char *name,
   if (strcmp(name, "same") != 0)
     return axis_add(reader, name, value);
   if (drafts->same_line)
-    return sdg_place_fail(&reader->place, SDG_E_RULES_TWICE,
-                          "'same' is already in line %d", drafts->same_line);
-  drafts->same_line = reader->place.line;
+    return sdg_location_fail(&reader->location, SDG_E_RULES_TWICE,
+                             "'same' is already in line %d", drafts->same_line);
+  drafts->same_line = reader->location.line;
   snprintf(drafts->same, sizeof drafts->same, "%s", value);
   return SDG_OK;
 }
 
 static sdg_status_t key_add(reader_t *reader, const char *name,
                             const char *value) {
-  const sdg_place_t *place = &reader->place;
+  const sdg_location_t *location = &reader->location;
   sdg_draft_t *draft = &reader->drafts->draft[reader->drafts->count - 1];
   int key;
-  sdg_status_t status = sdg_choice_parse(place, name, "key of a section",
+  sdg_status_t status = sdg_choice_parse(location, name, "key of a section",
                                          key_names, SDG_KEY_COUNT, &key);
   if (status != SDG_OK && reader->thorough) {
     // The value may be faulty, too, or be what the section needs.
@@ -267,16 +269,17 @@ static sdg_status_t key_add(reader_t *reader, const char *name,
     return status;
   }
   if (reader->kind == KIND_LOCAL && !key_is_local(key))
-    return sdg_place_fail(place, SDG_E_RULES_VALUE,
-                          "'%s' is a key of [shard]; [local] has match and op",
-                          name);
-  if (draft->value[key] && !place->line)
-    return sdg_place_fail(place, SDG_E_RULES_TWICE, "'%s' is given twice",
-                          name);
+    return sdg_location_fail(
+        location, SDG_E_RULES_VALUE,
+        "'%s' is a key of [shard]; [local] has match and op", name);
+  if (draft->value[key] && !location->line)
+    return sdg_location_fail(location, SDG_E_RULES_TWICE, "'%s' is given twice",
+                             name);
   if (draft->line[key])
-    return sdg_place_fail(place, SDG_E_RULES_TWICE,
-                          "'%s' is already in line %d", name, draft->line[key]);
-  draft->line[key] = place->line;
+    return sdg_location_fail(location, SDG_E_RULES_TWICE,
+                             "'%s' is already in line %d", name,
+                             draft->line[key]);
+  draft->line[key] = location->line;
   if (*value == '\0')
     return SDG_OK; // as if it were not there
   draft->value[key] = strdup(value);
@@ -294,7 +297,7 @@ static int pair_read(void *user, const char *section, const char *name,
   sdg_status_t status = reader->kind == KIND_MESH
                             ? mesh_add(reader, name, value)
                         : reader->kind == KIND_EXTENTS
-                            ? sdg_extents_add(&reader->place, name, value,
+                            ? sdg_extents_add(&reader->location, name, value,
                                               &reader->drafts->extents)
                             : key_add(reader, name, value);
   if (status != SDG_OK)
@@ -345,16 +348,17 @@ static sdg_status_t file_parse(reader_t *reader) {
   static const char bom[] = "\xEF\xBB\xBF";
   char *text = NULL;
   size_t bytes = 0;
-  SDG_TRY(file_read(reader->place.source, &text, &bytes));
+  SDG_TRY(file_read(reader->location.source, &text, &bytes));
   reader->at = text;
   reader->end = text + bytes;
   if (bytes >= 3 && memcmp(text, bom, 3) == 0)
     reader->at += 3;
   int line = ini_parse_stream(line_next, reader, pair_read, reader);
   if (line != 0 && reader->status == SDG_OK) {
-    reader->place.line = line > 0 ? line : 0;
-    reader_fault(reader, sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
-                                        "not name = value"));
+    reader->location.line = line > 0 ? line : 0;
+    reader_fault(reader,
+                 sdg_location_fail(&reader->location, SDG_E_RULES_SYNTAX,
+                                   "not name = value"));
   }
   free(text);
   return reader->status;
@@ -370,7 +374,7 @@ sdg_status_t sdg_drafts_read(const char *path, bool thorough,
                              sdg_drafts_t *out_drafts) {
   sdg_drafts_t drafts;
   SDG_TRY(drafts_init(path, &drafts));
-  reader_t reader = {.place.source = path,
+  reader_t reader = {.location.source = path,
                      .kind = KIND_NONE,
                      .thorough = thorough,
                      .drafts = &drafts};
@@ -392,9 +396,9 @@ static sdg_status_t short_read(reader_t *reader, const char *text) {
     name = first ? (sdg_word_t){"split", 5} : (sdg_word_t){item.at, 0};
     if (!first) {
       if (!equals)
-        return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
-                              "'%.*s' is not like 'sizes = piece'", item.length,
-                              item.at);
+        return sdg_location_fail(&reader->location, SDG_E_RULES_SYNTAX,
+                                 "'%.*s' is not like 'sizes = piece'",
+                                 item.length, item.at);
       for (rest = equals + 1; rest < end && isspace((unsigned char)*rest);)
         rest++;
       name.length = (int)(equals - item.at);
@@ -404,9 +408,9 @@ static sdg_status_t short_read(reader_t *reader, const char *text) {
     }
     int bytes = (int)(end - rest);
     if (bytes >= (int)sizeof value || name.length >= (int)sizeof key)
-      return sdg_place_fail(&reader->place, SDG_E_RULES_SYNTAX,
-                            "'%.*s' is longer than %d characters", item.length,
-                            item.at, INI_LINE_MAX - 1);
+      return sdg_location_fail(&reader->location, SDG_E_RULES_SYNTAX,
+                               "'%.*s' is longer than %d characters",
+                               item.length, item.at, INI_LINE_MAX - 1);
     snprintf(key, sizeof key, "%.*s", name.length, name.at);
     snprintf(value, sizeof value, "%.*s", bytes, rest);
     SDG_TRY(key_add(reader, key, value));
@@ -418,7 +422,7 @@ sdg_status_t sdg_drafts_short(const char *split, sdg_drafts_t *out_drafts) {
   sdg_drafts_t drafts;
   SDG_TRY(drafts_init("SUNDOG_SPLIT", &drafts));
   reader_t reader = {
-      .place.source = drafts.source, .kind = KIND_SHARD, .drafts = &drafts};
+      .location.source = drafts.source, .kind = KIND_SHARD, .drafts = &drafts};
   drafts.by_program = strcmp(split, "tags") == 0;
   drafts.by_nobody = strcmp(split, "replicated") == 0;
   if (drafts.by_program || drafts.by_nobody) {

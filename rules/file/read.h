@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules after reading: sections of keys and texts with their places. Inside
+/* Rules after reading: sections of keys and texts with their locations. Inside
  * rules/ only. */
 #ifndef SDG_RULES_FILE_READ_H
 #define SDG_RULES_FILE_READ_H
@@ -41,9 +41,9 @@ typedef struct sdg_drafts {
 } sdg_drafts_t;
 
 /* Reads a file; `path` must live as long as the result. Reports the first fault
- * with its place: SDG_E_RULES_FILE, _SYNTAX, _WORD, _VALUE, _TWICE. `thorough`:
- * reports every faulty line and leaves it out, and fails only if the file
- * cannot be read. */
+ * with its location: SDG_E_RULES_FILE, _SYNTAX, _WORD, _VALUE, _TWICE.
+ * `thorough`: reports every faulty line and leaves it out, and fails only if
+ * the file cannot be read. */
 sdg_status_t sdg_drafts_read(const char *path, bool thorough,
                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 /* Makes one section of SUNDOG_SPLIT's text: the value of `split` and, after

@@ -19,18 +19,18 @@ static sdg_rules_key_t key_at_fault(const sdg_drafts_t *drafts,
                  {"SUNDOG_WRAP", SDG_KEY_WRAP},
                  {"SUNDOG_STRATEGY", SDG_KEY_STRATEGY},
                  {"SUNDOG_VIEW", SDG_KEY_VIEW}};
-  sdg_place_t place = sdg_place_last();
+  sdg_location_t location = sdg_location_last();
   if (status == SDG_E_VIEW_UNSAID)
     return SDG_KEY_VIEW;
   if (status == SDG_E_RULES_EMPTY)
     return SDG_KEY_SPLIT;
   for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-    if (strcmp(place.source, options[i].source) == 0)
+    if (strcmp(location.source, options[i].source) == 0)
       return options[i].key;
   int key = 0;
   while (key < SDG_KEY_COUNT &&
-         !(strcmp(place.source, drafts->source) == 0 && place.line > 0 &&
-           draft->line[key] == place.line))
+         !(strcmp(location.source, drafts->source) == 0 && location.line > 0 &&
+           draft->line[key] == location.line))
     key++;
   return (sdg_rules_key_t)key;
 }
@@ -141,10 +141,10 @@ static void sections_review(sdg_drafts_t *drafts, const sdg_options_t *options,
   }
   for (int i = 0; i < drafts->count; i++) {
     const sdg_section_t *section = &drafts->draft[i].section;
-    const sdg_rules_t place = {.source = drafts->source};
+    const sdg_rules_t location = {.source = drafts->source};
     for (int g = 0; g < section->globs; g++) {
       sdg_status_t fault = sdg_rules_check_glob(
-          &place, section, section->glob[g], review->names, review->count);
+          &location, section, section->glob[g], review->names, review->count);
       if (fault != SDG_OK)
         fault_count(drafts, fault);
     }

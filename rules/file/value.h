@@ -9,37 +9,38 @@
 
 /* Each fills its members of the section. `split` needs the mesh; `parts` needs
  * the split and the matrices. `extents`: names that a pattern may use. */
-sdg_status_t sdg_match_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_match_parse(const sdg_location_t *location, const char *text,
                              const sdg_extents_t *extents,
                              sdg_section_t *section) SDG_MUST_CHECK;
-sdg_status_t sdg_op_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_op_parse(const sdg_location_t *location, const char *text,
                           sdg_section_t *section) SDG_MUST_CHECK;
-sdg_status_t sdg_split_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_split_parse(const sdg_location_t *location, const char *text,
                              const sdg_mesh_t *mesh,
                              sdg_section_t *section) SDG_MUST_CHECK;
-sdg_status_t sdg_parts_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_parts_parse(const sdg_location_t *location, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
 /* "yes", "no", or axes of the section's splits, which must be parsed before. */
-sdg_status_t sdg_sum_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_sum_parse(const sdg_location_t *location, const char *text,
                            const sdg_mesh_t *mesh,
                            sdg_section_t *section) SDG_MUST_CHECK;
-sdg_status_t sdg_wrap_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_wrap_parse(const sdg_location_t *location, const char *text,
                             sdg_section_t *section) SDG_MUST_CHECK;
 /* Where matrix SDG_MATRIX_... of a product is; after the split. */
-sdg_status_t sdg_matrix_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_matrix_parse(const sdg_location_t *location, const char *text,
                               const sdg_mesh_t *mesh, int matrix,
                               sdg_section_t *section) SDG_MUST_CHECK;
 /* What a product's sizes say; after the split and the matrices. */
-sdg_status_t sdg_sizes_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_sizes_parse(const sdg_location_t *location, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
 /* "error", "local", "global". */
-sdg_status_t sdg_piece_values_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_piece_values_parse(const sdg_location_t *location,
+                                    const char *text,
                                     sdg_section_t *section) SDG_MUST_CHECK;
-sdg_status_t sdg_window_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_window_parse(const sdg_location_t *location, const char *text,
                               sdg_section_t *section) SDG_MUST_CHECK;
 
 /* A split, which may have items with axes over which values are pending. */
-sdg_status_t sdg_label_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_label_parse(const sdg_location_t *location, const char *text,
                              const sdg_mesh_t *mesh,
                              sdg_section_t *section) SDG_MUST_CHECK;
 
@@ -50,7 +51,7 @@ void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
 
 /* The axes whose ranks compute the same: "model, pipe". They may not be in
  * `split`, the axes that sections split over. */
-sdg_status_t sdg_same_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_same_parse(const sdg_location_t *location, const char *text,
                             const sdg_mesh_t *mesh, sdg_axes_t split,
                             sdg_axes_t *out) SDG_MUST_CHECK;
 

@@ -11,23 +11,24 @@
 
 enum { WORDS_SHOWN = 64 };
 
-static _Thread_local sdg_place_t last_place;
+static _Thread_local sdg_location_t last_location;
 
-sdg_place_t sdg_place_last(void) {
-  return last_place;
+sdg_location_t sdg_location_last(void) {
+  return last_location;
 }
 
-sdg_status_t sdg_place_fail(const sdg_place_t *place, sdg_status_t status,
-                            const char *format, ...) {
+sdg_status_t sdg_location_fail(const sdg_location_t *location,
+                               sdg_status_t status, const char *format, ...) {
   char text[1024];
-  last_place = *place;
+  last_location = *location;
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  if (place->line > 0)
-    return sdg_fail(status, "%s:%d: %s", place->source, place->line, text);
-  return sdg_fail(status, "%s: %s", place->source, text);
+  if (location->line > 0)
+    return sdg_fail(status, "%s:%d: %s", location->source, location->line,
+                    text);
+  return sdg_fail(status, "%s: %s", location->source, text);
 }
 
 bool sdg_word_next(const char **text, const char *separators,
@@ -63,21 +64,22 @@ bool sdg_word_number(sdg_word_t word, int64_t *out) {
   return word.length > 0;
 }
 
-sdg_status_t sdg_word_fail(const sdg_place_t *place, sdg_word_t word,
+sdg_status_t sdg_word_fail(const sdg_location_t *location, sdg_word_t word,
                            const char *what, const char *const *valid,
                            int count) {
   char shown[WORDS_SHOWN];
   snprintf(shown, sizeof shown, "%.*s", word.length, word.at);
-  return sdg_place_fail(place, SDG_E_RULES_WORD, "'%s' is no %s; nearest: %s",
-                        shown, what, sdg_word_nearest(shown, valid, count));
+  return sdg_location_fail(location, SDG_E_RULES_WORD,
+                           "'%s' is no %s; nearest: %s", shown, what,
+                           sdg_word_nearest(shown, valid, count));
 }
 
-sdg_status_t sdg_choice_parse(const sdg_place_t *place, const char *text,
+sdg_status_t sdg_choice_parse(const sdg_location_t *location, const char *text,
                               const char *what, const char *const *valid,
                               int count, int *out_index) {
   for (int i = 0; i < count; i++)
     if (strcmp(text, valid[i]) == 0)
       return *out_index = i, SDG_OK;
-  return sdg_word_fail(place, (sdg_word_t){text, (int)strlen(text)}, what,
+  return sdg_word_fail(location, (sdg_word_t){text, (int)strlen(text)}, what,
                        valid, count);
 }
