@@ -394,7 +394,7 @@ int *sdg_capture_lengths(int dims, const int *extent, size_t count,
                    (size_t)extent[SDG_SEQUENCE_BEAM])
     return NULL;
   enter();
-  int *given = sdg_sequence_stand_in(length, count);
+  int *given = sdg_sequence_nonzero(length, count);
   if (given && !sdg_setup_in_pieces()) {
     free(given);
     given = NULL;

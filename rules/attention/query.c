@@ -23,8 +23,8 @@ static int64_t limits_sum(const sdg_operand_t *limits) {
 // The most keys that `queries` queries of a rank see, for sequences within the
 // limits: the sum of the ranks' limits, or this rank's limit and the halo. Tags
 // may cut keys differently from the section, which then only defines windows.
-static int64_t keys_most(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                         int64_t queries) {
+static int64_t keys_max(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                        int64_t queries) {
   const sdg_section_t *section = tagging->section;
   const sdg_placement_t *placement = &tagging->placement[0];
   int64_t own = call->operand[0].extent[SDG_SEQUENCE_TIME], all;
@@ -56,8 +56,7 @@ sdg_status_t sdg_attention_answer(const sdg_call_t *call,
   if (*out_vendor || !sdg_attention_descriptor_get(
                          sdg_call_descriptor(call, SDG_ROLE_K), &desc))
     return SDG_OK;
-  desc.k_time =
-      (int)sdg_min64(INT32_MAX, keys_most(call, tagging, desc.q_time));
+  desc.k_time = (int)sdg_min64(INT32_MAX, keys_max(call, tagging, desc.q_time));
   SDG_TRY(sdg_attention_descriptor_room(sdg_call_pointer(call, SDG_HANDLE),
                                         &desc, &room));
   if (*work < room.work_bytes)

@@ -12,7 +12,7 @@
 // their keys: all elements, because the program states the windows of all.
 static sdg_range_t own_range(const sdg_attention_maker_t *m, int index) {
   const sdg_placement_t *p = &m->tagging->placement[index];
-  if (m->call->operand[index].stands_in)
+  if (m->call->operand[index].is_colocated)
     return (sdg_range_t){0, sdg_placement_extent(p, SDG_SEQUENCE_TIME)};
   return sdg_placement_box(p, m->tagging->mesh, m->tagging->rank)
       .dim[SDG_SEQUENCE_TIME];
@@ -58,17 +58,17 @@ static void line_write(const sdg_attention_maker_t *m,
 static void unseen_say(const sdg_attention_maker_t *m) {
   const sdg_part_t *part =
       &m->tagging->placement[m->a.k].part[SDG_SEQUENCE_TIME];
-  int64_t most = 0;
+  int64_t max = 0;
   for (int p = 0; p < part->pieces; p++)
-    most = sdg_part_size(part, p) > most ? sdg_part_size(part, p) : most;
-  bool before = m->band.left + 1 >= most, after = m->band.right + 1 >= most;
+    max = sdg_part_size(part, p) > max ? sdg_part_size(part, p) : max;
+  bool before = m->band.left + 1 >= max, after = m->band.right + 1 >= max;
   if (!(before || after) || m->section->window != SDG_WINDOW_SIZES ||
       sdg_job_rank() != 0)
     return;
   sdg_log_once("SEQ %lld is in pieces of at most %lld, in which windows of "
                "%lld,%lld ([shard %s]) do not end%s, so the windows that the "
                "program states there cannot be compared",
-               (long long)sdg_part_extent(part), (long long)most,
+               (long long)sdg_part_extent(part), (long long)max,
                (long long)m->section->window_left,
                (long long)m->section->window_right, m->section->name,
                before && after ? ""

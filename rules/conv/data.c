@@ -319,7 +319,7 @@ bool sdg_conv_data_piece(const sdg_conv_data_t *dgrad, const sdg_box_t *want,
   const sdg_window_op_t *op = &dgrad->conv.op;
   const int64_t *at = dgrad->image[index].at;
   sdg_box_t rows = *want;
-  rows.dim[1] = (sdg_range_t){0, 1}; // the placeholder
+  rows.dim[1] = (sdg_range_t){0, 1}; // channels count as one element
   sdg_box_t need = sdg_window_back_need(op->dims, op->dim, &rows, at);
   if (index > 0 && sdg_box_empty(&need))
     return false;

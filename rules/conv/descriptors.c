@@ -228,7 +228,7 @@ static int piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   sdg_conv_descriptors_t d;
   size_t bytes;
-  // Replaces the placeholder by the real channels.
+  // Channels were counted as one element so far.
   piece.x.dim[1] = conv->op.x_box.dim[1];
   piece.y.dim[1] = conv->op.y_box.dim[1];
   // The extents exceed the vendor's descriptors, so no single device can have

@@ -67,7 +67,7 @@ typedef struct sides {
   int count;
 } sides_t;
 
-static int runs_most(const sdg_window_dim_t *dim) {
+static int runs_max(const sdg_window_dim_t *dim) {
   return 2 * (int)dim->window.kernel + 1;
 }
 
@@ -131,7 +131,7 @@ static sdg_conv_filter_strip_t strip_of(const sdg_window_op_t *op,
     strip.piece.pad[d] = (int)side->pad;
     strip.taps[d] = side->taps;
   }
-  // Replaces the placeholder by the real channels.
+  // Channels were counted as one element so far.
   strip.piece.x.dim[1] = op->x_box.dim[1];
   strip.piece.y.dim[1] = op->y_box.dim[1];
   strip.all = is_full(&strip, op);
@@ -168,10 +168,10 @@ typedef struct room {
 } room_t;
 
 static sdg_status_t room_make(const sdg_window_dim_t *dim, room_t *out) {
-  size_t most = 4 * (size_t)runs_most(dim);
-  out->rest = calloc(most, sizeof *out->rest);
-  out->all = calloc(most, sizeof *out->all);
-  out->run = calloc(most, sizeof *out->run);
+  size_t max = 4 * (size_t)runs_max(dim);
+  out->rest = calloc(max, sizeof *out->rest);
+  out->all = calloc(max, sizeof *out->all);
+  out->run = calloc(max, sizeof *out->run);
   return out->rest && out->all && out->run
              ? SDG_OK
              : sdg_fail(SDG_E_NO_MEMORY, "strips of a gradient");

@@ -15,29 +15,29 @@ enum { ALIGN_BYTES = 256 }; // of tensors in scratch
 
 // The largest workspace of the sub-calls so far. Pieces whose algorithm the
 // engine rejects are computed with another one.
-typedef struct most {
+typedef struct largest {
   size_t bytes;
   cudnnStatus_t got; // 0 unless it accepts no algorithm
-} most_t;
+} largest_t;
 
 static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                               const sdg_window_piece_t *piece,
                               cudnnFilterDescriptor_t w,
                               const int64_t *x_stride, const int64_t *y_stride,
-                              most_t *most) {
+                              largest_t *largest) {
   int wanted = sdg_call_int(call, SDG_ALGO), algo = wanted;
   sdg_conv_descriptors_t d;
   SDG_TRY(sdg_conv_describe(conv, call, piece, x_stride, y_stride, NULL, &d));
   size_t bytes = 0;
-  most->got = sdg_conv_gradient_choose(call, &d, w, wanted, &algo, &bytes);
+  largest->got = sdg_conv_gradient_choose(call, &d, w, wanted, &algo, &bytes);
   sdg_conv_undescribe(&d);
-  if (most->got == CUDNN_STATUS_SUCCESS && bytes > most->bytes)
-    most->bytes = bytes;
+  if (largest->got == CUDNN_STATUS_SUCCESS && bytes > largest->bytes)
+    largest->bytes = bytes;
   return SDG_OK;
 }
 
 static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
-                              const sdg_box_t *want, most_t *most) {
+                              const sdg_box_t *want, largest_t *largest) {
   const int64_t *x = call->operand[g->conv.x].stride;
   const int64_t *y = call->operand[g->conv.y].stride;
   sdg_box_t made = sdg_conv_data_made(g, want);
@@ -45,7 +45,7 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   // As in the plan: tensors that are not the program's own are packed.
   bool apart = !sdg_box_equal(&made, &g->conv.op.x_box) ||
                !sdg_box_equal(want, &g->conv.op.x_box);
-  for (int i = 0; i < g->images && most->got == CUDNN_STATUS_SUCCESS; i++) {
+  for (int i = 0; i < g->images && largest->got == CUDNN_STATUS_SUCCESS; i++) {
     sdg_window_piece_t piece;
     if (!sdg_conv_data_piece(g, want, i, &piece))
       continue;
@@ -53,31 +53,31 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
     bool own = !sdg_box_equal(&piece.x, &made);
     sdg_slab_pack(&piece.x, x, x_stride);
     SDG_TRY(piece_ask(call, &g->conv, &piece, sdg_conv_w(call),
-                      apart || own ? x_stride : x, y_stride, most));
+                      apart || own ? x_stride : x, y_stride, largest));
   }
   return SDG_OK;
 }
 
 static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
-                              bool extend, most_t *most) {
+                              bool extend, largest_t *largest) {
   sdg_box_t want[2 * SDG_DIMS_MAX];
   int strips = sdg_conv_data_strips(g, extend, want);
-  *most = (most_t){.bytes = 0};
+  *largest = (largest_t){.bytes = 0};
   if (!extend) {
     sdg_window_piece_t view = sdg_conv_data_view(g);
     SDG_TRY(piece_ask(call, &g->conv, &view, sdg_conv_w(call),
                       call->operand[g->conv.x].stride,
-                      call->operand[g->conv.y].stride, most));
+                      call->operand[g->conv.y].stride, largest));
   }
-  for (int s = 0; s < strips && most->got == CUDNN_STATUS_SUCCESS; s++)
-    SDG_TRY(strip_ask(call, g, &want[s], most));
+  for (int s = 0; s < strips && largest->got == CUDNN_STATUS_SUCCESS; s++)
+    SDG_TRY(strip_ask(call, g, &want[s], largest));
   return SDG_OK;
 }
 
 // Tensors of separate sub-calls are packed.
 static sdg_status_t part_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                              const sdg_conv_adjoint_part_t *part,
-                             most_t *most) {
+                             largest_t *largest) {
   const sdg_window_piece_t *piece = &part->piece;
   cudnnFilterDescriptor_t w = sdg_conv_w(call), taps = NULL;
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
@@ -86,7 +86,7 @@ static sdg_status_t part_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   if (!part->all)
     SDG_TRY(sdg_conv_gradient_filter(call, &g->conv, part->taps, &taps));
   sdg_status_t status = piece_ask(call, &g->conv, piece, taps ? taps : w,
-                                  x_stride, y_stride, most);
+                                  x_stride, y_stride, largest);
   if (taps)
     (void)sdg_cudnn_get()->cudnnDestroyFilterDescriptor(taps);
   return status;
@@ -95,12 +95,12 @@ static sdg_status_t part_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
 // What the plan would compute, with its inner rows in place or separately.
 static sdg_status_t adjoint_ask(const sdg_call_t *call,
                                 const sdg_conv_data_t *g, bool in_place,
-                                most_t *most) {
+                                largest_t *largest) {
   sdg_conv_adjoint_part_t *part = calloc(SDG_CONV_ADJOINT_PARTS, sizeof *part);
   sdg_box_t inner = sdg_conv_adjoint_inner(g);
   sdg_window_piece_t piece;
   sdg_status_t status = SDG_OK;
-  *most = (most_t){.bytes = 0};
+  *largest = (largest_t){.bytes = 0};
   if (!part)
     return sdg_fail(SDG_E_NO_MEMORY, "parts of a gradient");
   int parts = sdg_conv_adjoint_parts(g, part), first = 0;
@@ -108,32 +108,33 @@ static sdg_status_t adjoint_ask(const sdg_call_t *call,
       sdg_conv_adjoint_in_place(g, &piece)) {
     status = piece_ask(call, &g->conv, &piece, sdg_conv_w(call),
                        call->operand[g->conv.x].stride,
-                       call->operand[g->conv.y].stride, most);
+                       call->operand[g->conv.y].stride, largest);
     first = 1;
   }
   for (int i = first;
-       i < parts && status == SDG_OK && most->got == CUDNN_STATUS_SUCCESS; i++)
-    status = part_ask(call, g, &part[i], most);
+       i < parts && status == SDG_OK && largest->got == CUDNN_STATUS_SUCCESS;
+       i++)
+    status = part_ask(call, g, &part[i], largest);
   free(part);
   return status;
 }
 
 static sdg_status_t pieces_ask(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
-                               const sdg_conv_data_t *g, most_t *most) {
+                               const sdg_conv_data_t *g, largest_t *largest) {
   sdg_strategy_t strategy = tagging->section->strategy;
   const char *why;
   if (sdg_conv_adjoint_chosen(call, tagging, g, &why)) {
-    SDG_TRY(adjoint_ask(call, g, true, most));
-    return most->got == CUDNN_STATUS_SUCCESS
+    SDG_TRY(adjoint_ask(call, g, true, largest));
+    return largest->got == CUDNN_STATUS_SUCCESS
                ? SDG_OK
-               : adjoint_ask(call, g, false, most);
+               : adjoint_ask(call, g, false, largest);
   }
   bool extend = sdg_conv_data_extends(g, strategy);
-  SDG_TRY(dgrad_ask(call, g, extend, most));
-  return most->got != CUDNN_STATUS_SUCCESS && !extend &&
+  SDG_TRY(dgrad_ask(call, g, extend, largest));
+  return largest->got != CUDNN_STATUS_SUCCESS && !extend &&
                  strategy == SDG_STRATEGY_AUTO
-             ? dgrad_ask(call, g, true, most)
+             ? dgrad_ask(call, g, true, largest)
              : SDG_OK;
 }
 
@@ -143,16 +144,16 @@ static sdg_status_t dgrad_workspace(const sdg_call_t *call,
   size_t *out_bytes = sdg_call_pointer(call, SDG_OUT_BYTES);
   if (!out_bytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
-  most_t most;
+  largest_t largest;
   // Checked in the same way as the call itself.
   *out_vendor =
       sdg_conv_refusal(call, &g->conv, tagging, sdg_call_int(call, SDG_ALGO));
   if (*out_vendor)
     return SDG_OK;
-  SDG_TRY(pieces_ask(call, tagging, g, &most));
-  *out_vendor = (int)most.got;
-  if (most.got == CUDNN_STATUS_SUCCESS)
-    *out_bytes = most.bytes;
+  SDG_TRY(pieces_ask(call, tagging, g, &largest));
+  *out_vendor = (int)largest.got;
+  if (largest.got == CUDNN_STATUS_SUCCESS)
+    *out_bytes = largest.bytes;
   return SDG_OK;
 }
 
@@ -245,7 +246,7 @@ sdg_status_t sdg_conv_data_answer(const sdg_call_t *call,
 static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
                                     const sdg_conv_t *conv,
                                     const sdg_conv_filter_strip_t *strip,
-                                    most_t *most) {
+                                    largest_t *largest) {
   const sdg_operand_t *y = &call->operand[conv->y];
   const sdg_window_piece_t *piece = &strip->piece;
   cudnnFilterDescriptor_t w = sdg_conv_w(call), part = NULL;
@@ -257,27 +258,28 @@ static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
   if (!strip->all)
     SDG_TRY(sdg_conv_gradient_filter(call, conv, strip->taps, &part));
   sdg_status_t status = piece_ask(call, conv, piece, part ? part : w, x_stride,
-                                  own ? y->stride : y_stride, most);
+                                  own ? y->stride : y_stride, largest);
   if (part)
     (void)sdg_cudnn_get()->cudnnDestroyFilterDescriptor(part);
   return status;
 }
 
 static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
-                              const sdg_window_piece_t *view, most_t *most) {
+                              const sdg_window_piece_t *view,
+                              largest_t *largest) {
   sdg_conv_filter_strip_t *strip = NULL;
   int strips;
   sdg_status_t status;
-  *most = (most_t){.bytes = 0};
+  *largest = (largest_t){.bytes = 0};
   SDG_TRY(sdg_conv_filter_strips(&conv->op, view, &strip, &strips));
   if (view)
     SDG_TRY_GOTO(piece_ask(call, conv, view, sdg_conv_w(call),
                            call->operand[conv->x].stride,
-                           call->operand[conv->y].stride, most),
+                           call->operand[conv->y].stride, largest),
                  done);
   status = SDG_OK;
-  for (int i = 0; i < strips && most->got == CUDNN_STATUS_SUCCESS; i++)
-    SDG_TRY_GOTO(wgrad_strip_ask(call, conv, &strip[i], most), done);
+  for (int i = 0; i < strips && largest->got == CUDNN_STATUS_SUCCESS; i++)
+    SDG_TRY_GOTO(wgrad_strip_ask(call, conv, &strip[i], largest), done);
 done:
   free(strip);
   return status;
@@ -293,19 +295,19 @@ static sdg_status_t wgrad_workspace(const sdg_call_t *call,
   sdg_window_piece_t view;
   bool extend =
       sdg_conv_filter_extends(&conv->op, &conv->op.x_box, strategy, &view);
-  most_t most;
+  largest_t largest;
   // Checked in the same way as the call itself.
   *out_vendor =
       sdg_conv_refusal(call, conv, tagging, sdg_call_int(call, SDG_ALGO));
   if (*out_vendor)
     return SDG_OK;
-  SDG_TRY(wgrad_ask(call, conv, extend ? NULL : &view, &most));
-  if (most.got != CUDNN_STATUS_SUCCESS && !extend &&
+  SDG_TRY(wgrad_ask(call, conv, extend ? NULL : &view, &largest));
+  if (largest.got != CUDNN_STATUS_SUCCESS && !extend &&
       strategy == SDG_STRATEGY_AUTO)
-    SDG_TRY(wgrad_ask(call, conv, NULL, &most));
-  *out_vendor = (int)most.got;
-  if (most.got == CUDNN_STATUS_SUCCESS)
-    *out_bytes = most.bytes;
+    SDG_TRY(wgrad_ask(call, conv, NULL, &largest));
+  *out_vendor = (int)largest.got;
+  if (largest.got == CUDNN_STATUS_SUCCESS)
+    *out_bytes = largest.bytes;
   return SDG_OK;
 }
 

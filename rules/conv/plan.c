@@ -111,13 +111,13 @@ static sdg_status_t client_add(void *user, sdg_plan_t *plan,
 static sdg_status_t client_close(void *user, sdg_plan_t *plan) {
   const client_t *client = user;
   conv_state_t *state = plan->state;
-  size_t most = 0;
+  size_t largest = 0;
   for (int i = 0; i < state->count; i++)
-    if (state->sub[i].workspace_bytes > most)
-      most = state->sub[i].workspace_bytes;
-  if (most <= sdg_call_size(client->call, SDG_WORKSPACE_BYTES))
+    if (state->sub[i].workspace_bytes > largest)
+      largest = state->sub[i].workspace_bytes;
+  if (largest <= sdg_call_size(client->call, SDG_WORKSPACE_BYTES))
     return SDG_OK;
-  return sdg_plan_workspace(plan, most, &state->workspace_slab);
+  return sdg_plan_workspace(plan, largest, &state->workspace_slab);
 }
 
 static sdg_window_client_t client_make(client_t *client, bool keeps_x) {

@@ -11,7 +11,7 @@
 // whose algorithm the engine rejects are computed with another one.
 static sdg_status_t workspace_ask(const sdg_call_t *call,
                                   const sdg_conv_t *conv, bool extend,
-                                  size_t *out_most, int *out_vendor) {
+                                  size_t *out_largest, int *out_vendor) {
   cudnnConvolutionFwdAlgo_t wanted =
       (cudnnConvolutionFwdAlgo_t)sdg_call_int(call, SDG_ALGO);
   const sdg_operand_t *x = &call->operand[conv->x];
@@ -19,7 +19,7 @@ static sdg_status_t workspace_ask(const sdg_call_t *call,
   sdg_window_piece_t piece[SDG_PIECES_MAX];
   bool in_place;
   int pieces = sdg_window_op_pieces(&conv->op, extend, &in_place, piece);
-  *out_most = 0;
+  *out_largest = 0;
   for (int i = 0; i < pieces; i++) {
     // As in the plan: tensors that are not the program's own are packed.
     bool apart = !sdg_box_equal(&piece[i].y, &conv->op.y_box) ||
@@ -39,8 +39,8 @@ static sdg_status_t workspace_ask(const sdg_call_t *call,
     *out_vendor = (int)got;
     if (got != CUDNN_STATUS_SUCCESS)
       return SDG_OK;
-    if (bytes > *out_most)
-      *out_most = bytes;
+    if (bytes > *out_largest)
+      *out_largest = bytes;
   }
   return SDG_OK;
 }
@@ -57,16 +57,16 @@ static sdg_status_t workspace_answer(const sdg_call_t *call,
   (void)sdg_window_op_view(&conv->op, &view);
   sdg_conv_view_settle(call, conv, &view, sdg_conv_w(call), algo);
   bool extend = sdg_window_op_extends(&conv->op, strategy);
-  size_t most;
+  size_t largest;
   // Checked in the same way as the call itself.
   *out_vendor = sdg_conv_refusal(call, conv, tagging, algo);
   if (*out_vendor)
     return SDG_OK;
-  SDG_TRY(workspace_ask(call, conv, extend, &most, out_vendor));
+  SDG_TRY(workspace_ask(call, conv, extend, &largest, out_vendor));
   if (*out_vendor && !extend && strategy == SDG_STRATEGY_AUTO)
-    SDG_TRY(workspace_ask(call, conv, true, &most, out_vendor));
+    SDG_TRY(workspace_ask(call, conv, true, &largest, out_vendor));
   if (!*out_vendor)
-    *out_bytes = most;
+    *out_bytes = largest;
   return SDG_OK;
 }
 

@@ -11,7 +11,7 @@ sdg_status_t sdg_softmax_merge_open(sdg_plan_t *plan, const sdg_merge_t *merge,
       .dim = dim, .ranks = merge->ranks, .type = type, .field = *field};
   SDG_TRY(sdg_merge_fields(plan, field, dim, 2 * merge->ranks, like, type,
                            &out->fields));
-  out->most = sdg_merge_slot(&out->fields, dim, merge->me, 1);
+  out->max = sdg_merge_slot(&out->fields, dim, merge->me, 1);
   out->log_sum = sdg_merge_slot(&out->fields, dim, merge->ranks + merge->me, 1);
   return sdg_plan_zero(plan, SDG_LANE_MAIN, out->fields.slab, &out->fields.box);
 }
@@ -57,12 +57,12 @@ sdg_status_t sdg_softmax_merge_make(sdg_plan_t *plan,
   sdg_subcall_tensor_t all = sdg_merge_slot(&shares->fields, dim, 0, ranks);
   sdg_subcall_tensor_t sums =
       sdg_merge_slot(&shares->fields, dim, ranks, ranks);
-  sdg_subcall_tensor_t most;
+  sdg_subcall_tensor_t max;
   SDG_TRY(sdg_merge_scratch(plan, &shares->field, shares->fields.slab,
-                            shares->type, &most));
-  SDG_TRY(sdg_subcall_reduce(plan, CUDNN_REDUCE_TENSOR_MAX, 1, &all, 0, &most));
+                            shares->type, &max));
+  SDG_TRY(sdg_subcall_reduce(plan, CUDNN_REDUCE_TENSOR_MAX, 1, &all, 0, &max));
   SDG_TRY(
-      sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &all, -1, &most, 0, &all));
+      sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &all, -1, &max, 0, &all));
   SDG_TRY(
       sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &all, 1, &sums, 0, &all));
   return sdg_softmax_add(plan, log ? CUDNN_SOFTMAX_LOG : CUDNN_SOFTMAX_ACCURATE,

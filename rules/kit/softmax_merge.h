@@ -21,9 +21,9 @@ typedef struct sdg_softmax_merge {
   sdg_box_t field;
   sdg_subcall_tensor_t fields;
   /* This rank's fields, which the caller fills: m (-inf for a set that has no
-   * elements on this rank) and log s. After sdg_softmax_merge_make `most` is
+   * elements on this rank) and log s. After sdg_softmax_merge_make `max` is
    * the rank's share. */
-  sdg_subcall_tensor_t most, log_sum;
+  sdg_subcall_tensor_t max, log_sum;
 } sdg_softmax_merge_t;
 
 /* Adds zeroed scratch for one field per rank. Each has the box `field`, and its

@@ -11,9 +11,8 @@
 #include "src/base/vendor.h"
 #include "src/geometry/spans.h"
 
-enum {
-  RUNS_MAX = 64
-}; // limit for the runs of a tensor with gaps that are told apart
+// A tensor with gaps and at most so many runs is tracked run by run.
+enum { RUNS_MAX = 64 };
 
 typedef struct upload {
   sdg_span_t span;
@@ -159,7 +158,7 @@ static bool copied_digest(const sdg_memory_access_t *memory,
 
 void sdg_uploads_note(const sdg_memory_access_t *memory) {
   uint64_t digest = 0;
-  bool told = copied_digest(memory, &digest);
+  bool has_digest = copied_digest(memory, &digest);
   sdg_span_t held;
   pthread_mutex_lock(&all.lock);
   if (memory->everything)
@@ -176,7 +175,7 @@ void sdg_uploads_note(const sdg_memory_access_t *memory) {
     untouched_remove(held);
     if (!to->reads && (to->height <= 1 || to->pitch == to->width))
       overwritten_drop(held);
-    if (told && !to->reads)
+    if (has_digest && !to->reads)
       upload_add(held, digest);
   }
   pthread_mutex_unlock(&all.lock);

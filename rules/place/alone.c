@@ -150,7 +150,7 @@ static sdg_status_t pieces_fit(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, int index, bool *out_fit,
                                sdg_colocation_t *out) {
   sdg_tagging_t tagging;
-  sdg_met_t met;
+  sdg_colocate_result_t met;
   *out_fit = false;
   sdg_probe_begin();
   sdg_status_t status = sdg_tagging_by(call, rules, index, &tagging);

@@ -255,18 +255,18 @@ static sdg_status_t places_list(sdg_colocation_t *colocation,
 // ---- the call --------------------------------------------------------------
 
 // Whether the op's tagging is the one that is there already.
-static sdg_met_t met_of(const sdg_colocation_t *colocation,
-                        const sdg_tagging_t *tagging) {
+static sdg_colocate_result_t result_of(const sdg_colocation_t *colocation,
+                                       const sdg_tagging_t *tagging) {
   bool same = colocation->tagging.section == tagging->section &&
               colocation->tagging.axes == tagging->axes;
   for (int i = 0; i < colocation->call->operands; i++) {
     if (sdg_colocate_moves(colocation, i))
-      return SDG_MET_MOVES;
+      return SDG_COLOCATE_MOVES;
     same &= colocation->is[i] < 0 ||
             sdg_placement_equal(sdg_colocate_at(colocation, i),
                                 &tagging->placement[i]);
   }
-  return same ? SDG_MET_NOTHING : SDG_MET_READ;
+  return same ? SDG_COLOCATE_NOTHING : SDG_COLOCATE_READ;
 }
 
 // Where the program's tensors are, and the ranks that take part.
@@ -345,11 +345,12 @@ static sdg_status_t left_check(const sdg_call_t *call, const sdg_rules_t *rules,
 
 sdg_status_t sdg_colocate_find(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, sdg_tagging_t *tagging,
-                               sdg_colocation_t *out, sdg_met_t *out_met) {
+                               sdg_colocation_t *out,
+                               sdg_colocate_result_t *out_result) {
   int activations;
   memset(out, 0, sizeof *out);
   out->call = call;
-  *out_met = SDG_MET_NOTHING;
+  *out_result = SDG_COLOCATE_NOTHING;
   if (sdg_family_is(call->family, SDG_FAMILY_MOVES))
     return SDG_OK;
   if (!op->colocate)
@@ -363,8 +364,8 @@ sdg_status_t sdg_colocate_find(const sdg_call_t *call, const sdg_rules_t *rules,
     return SDG_OK;
   }
   SDG_TRY_GOTO(sdg_readings_check(out, rules, op), fail);
-  *out_met = met_of(out, tagging);
-  if (*out_met != SDG_MET_NOTHING)
+  *out_result = result_of(out, tagging);
+  if (*out_result != SDG_COLOCATE_NOTHING)
     SDG_TRY_GOTO(tagging_correct(out, tagging), fail);
   return SDG_OK;
 fail:

@@ -46,11 +46,11 @@ sdg_status_t sdg_colocate_alike(sdg_colocation_t *colocation,
                                 int lead) SDG_MUST_CHECK;
 
 /* What has been found of a call. */
-typedef enum sdg_met {
-  SDG_MET_NOTHING, /* the tagging says it all; the meeting is empty */
-  SDG_MET_READ,    /* the op's tagging is another; all is in its place */
-  SDG_MET_MOVES,   /* operands have to be moved */
-} sdg_met_t;
+typedef enum sdg_colocate_result {
+  SDG_COLOCATE_NOTHING, /* the tagging says it all; the meeting is empty */
+  SDG_COLOCATE_READ,    /* the op's tagging is another; all is in its place */
+  SDG_COLOCATE_MOVES,   /* operands have to be moved */
+} sdg_colocate_result_t;
 
 /* Finds who leads, among the readings in colocation->place: colocation->fits,
  * colocation->is, and where the op has the operands. */
@@ -81,10 +81,11 @@ sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
  * are, and is of the ranks along all axes that any of them is split over.
  * `out` is the caller's to free. SDG_E_OPERANDS_DIFFER for tags that split one
  * call's activations otherwise, of a call that cannot have it. */
-sdg_status_t sdg_colocate_find(const sdg_call_t *call, const sdg_rules_t *rules,
-                               const sdg_op_t *op, sdg_tagging_t *tagging,
-                               sdg_colocation_t *out,
-                               sdg_met_t *out_met) SDG_MUST_CHECK;
+sdg_status_t
+sdg_colocate_find(const sdg_call_t *call, const sdg_rules_t *rules,
+                  const sdg_op_t *op, sdg_tagging_t *tagging,
+                  sdg_colocation_t *out,
+                  sdg_colocate_result_t *out_result) SDG_MUST_CHECK;
 void sdg_colocate_fini(sdg_colocation_t *colocation);
 
 /* The op's plan, before which inputs are brought to where the op has them and

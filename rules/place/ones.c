@@ -63,7 +63,7 @@ bool sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules) {
     sdg_operand_t *operand = &call->operand[i];
     bool looked = reads(call, i) && operand->data && operand->elem_bytes > 0 &&
                   has_one(call, operand, rules);
-    operand->told = looked && !is_literal(call);
+    operand->looked_up = looked && !is_literal(call);
     operand->hint =
         looked ? sdg_hint_of(operand->data,
                              sdg_operand_access(operand, true, false).width)
@@ -110,9 +110,10 @@ static bool is_split(const sdg_call_t *call, int index,
 bool sdg_ones_due(const sdg_call_t *call, const sdg_rules_t *rules) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    const sdg_tag_vector_t *vector = operand->told ? vector_of(operand) : NULL;
-    if (vector && !vector->hints.told && all_have_one(call, operand, rules) &&
-        is_split(call, i, rules))
+    const sdg_tag_vector_t *vector =
+        operand->looked_up ? vector_of(operand) : NULL;
+    if (vector && !vector->hints.exchanged &&
+        all_have_one(call, operand, rules) && is_split(call, i, rules))
       return true;
   }
   return false;
@@ -120,9 +121,9 @@ bool sdg_ones_due(const sdg_call_t *call, const sdg_rules_t *rules) {
 
 void sdg_ones_settle(sdg_call_t *call, const sdg_rules_t *rules) {
   for (int i = 0; i < call->operands; i++)
-    if (call->operand[i].told &&
+    if (call->operand[i].looked_up &&
         !all_have_one(call, &call->operand[i], rules)) {
-      call->operand[i].told = false;
+      call->operand[i].looked_up = false;
       call->operand[i].hint = 0;
     }
 }
@@ -291,8 +292,8 @@ bool sdg_ones_are_whole(const sdg_call_t *call, int index,
          all_read_as(call, index, section, true);
 }
 
-bool sdg_ones_are_told(const sdg_call_t *call, int index,
-                       const sdg_section_t *section) {
+bool sdg_ones_are_known(const sdg_call_t *call, int index,
+                        const sdg_section_t *section) {
   return all_read_as(call, index, section, false);
 }
 
@@ -376,14 +377,14 @@ static sdg_status_t operand_check(const sdg_call_t *call, const sdg_op_t *op,
   bool clear = true;
   bool result = sdg_family_is(call->family, SDG_FAMILY_REDUCES) &&
                 operand->is_output && call->operands == 2 && !operand->label;
-  if ((!operand->told && !result) || !vector ||
+  if ((!operand->looked_up && !result) || !vector ||
       !sdg_place_splits(section, call->family, operand->dims, split))
     return SDG_OK;
   for (int d = 0; d < operand->dims; d++) {
     if (!split[d].axes || !all_one(vector, d) ||
         sdg_split_pieces(&split[d], sdg_job_mesh()) < 2)
       continue;
-    if (operand->told)
+    if (operand->looked_up)
       SDG_TRY(input_check(call, op, index, d, section, split));
     if (result)
       (void)read_result(call, d, axes_of(&split[d]), section, &clear);

@@ -29,8 +29,8 @@ bool sdg_ones_are_whole(const sdg_call_t *call, int index,
                         const sdg_section_t *section);
 /* Whether it is known which of the two an operand's extents of 1 are, in all
  * dimensions that the section splits. */
-bool sdg_ones_are_told(const sdg_call_t *call, int index,
-                       const sdg_section_t *section);
+bool sdg_ones_are_known(const sdg_call_t *call, int index,
+                        const sdg_section_t *section);
 
 /* SDG_E_ONE_EACH where the ranks know different things of memory that the call
  * reads, where the op makes something else of pieces and of a whole, and

@@ -343,7 +343,7 @@ sdg_status_t sdg_tagging_sure(const sdg_call_t *call,
     if (!sdg_role_is_activation(call->operand[i].role))
       continue;
     if (call->operand[i].label || has_rows(placement) ||
-        sdg_ones_are_told(call, i, tagging->section))
+        sdg_ones_are_known(call, i, tagging->section))
       return SDG_OK;
     for (int d = 2; d < placement->dims; d++)
       if (placement->part[d].pieces > 1)

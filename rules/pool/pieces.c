@@ -52,15 +52,15 @@ double sdg_pool_pieces_weight(const sdg_pool_pieces_t *of, const sdg_box_t *x,
   *out_rest = 1;
   for (int d = 2; d < x->dims; d++) {
     const sdg_part_t *part = &x_of(of)->part[d];
-    int64_t most = 0;
+    int64_t max = 0;
     if (!of->pool->spec.everyones[d])
       continue;
     for (int i = 0; i < part->pieces; i++)
-      if (sdg_part_size(part, i) > most)
-        most = sdg_part_size(part, i);
-    weight *= (double)(x->dim[d].hi - x->dim[d].lo) / (double)most;
+      if (sdg_part_size(part, i) > max)
+        max = sdg_part_size(part, i);
+    weight *= (double)(x->dim[d].hi - x->dim[d].lo) / (double)max;
     *out_rest *=
-        (double)(pieces_of(of, d) * most) / (double)sdg_part_extent(part);
+        (double)(pieces_of(of, d) * max) / (double)sdg_part_extent(part);
   }
   return weight;
 }

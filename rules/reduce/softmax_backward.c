@@ -113,9 +113,9 @@ static sdg_status_t first_make(sdg_softmax_maker_t *m,
 // elements should be infinite, but infinity minus infinity is NaN.
 static sdg_status_t finite_make(sdg_softmax_maker_t *m,
                                 const sdg_subcall_tensor_t *field) {
-  double most = m->type == CUDNN_DATA_DOUBLE ? DBL_MAX : (double)FLT_MAX;
+  double max = m->type == CUDNN_DATA_DOUBLE ? DBL_MAX : (double)FLT_MAX;
   sdg_subcall_tensor_t bound;
-  SDG_TRY(sdg_softmax_bound(m, most, &bound));
+  SDG_TRY(sdg_softmax_bound(m, max, &bound));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MIN, 1, field, 1, &bound, 0,
                          field));
   return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, field, -1, &bound, 0,

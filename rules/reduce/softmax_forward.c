@@ -53,10 +53,10 @@ static cudnnStatus_t sum_run(const sdg_subcall_run_t *run) {
 // m and log s of this rank's elements; `result` is LOG softmax of them.
 static sdg_status_t own_fill(sdg_softmax_maker_t *m,
                              const sdg_subcall_tensor_t *x,
-                             const sdg_subcall_tensor_t *most,
+                             const sdg_subcall_tensor_t *max,
                              const sdg_subcall_tensor_t *log_sum,
                              const sdg_subcall_tensor_t *zero) {
-  SDG_TRY(sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_MAX, 1, x, most));
+  SDG_TRY(sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_MAX, 1, x, max));
   SDG_TRY(forward_add(m, own_log_run, x, &m->result));
   SDG_TRY(
       sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_MAX, -1, &m->result, log_sum));
@@ -93,16 +93,16 @@ sdg_status_t sdg_softmax_forward(sdg_softmax_maker_t *m) {
                                  &shares));
   if (m->empty) {
     if (!sdg_box_empty(&m->field))
-      SDG_TRY(sdg_subcall_set(m->plan, -INFINITY, &shares.most));
+      SDG_TRY(sdg_subcall_set(m->plan, -INFINITY, &shares.max));
   } else {
     SDG_TRY(sdg_softmax_bound(m, 0, &zero));
     SDG_TRY(sdg_softmax_widen(m, 0, &m->result, &x));
-    SDG_TRY(own_fill(m, &x, &shares.most, &shares.log_sum, &zero));
+    SDG_TRY(own_fill(m, &x, &shares.max, &shares.log_sum, &zero));
   }
   SDG_TRY(sdg_softmax_merge_sum(m->plan, &shares));
   if (m->empty)
     return SDG_OK;
   SDG_TRY(sdg_softmax_merge_make(m->plan, &shares,
                                  m->softmax.algo == CUDNN_SOFTMAX_LOG));
-  return forward_finish(m, &x, &shares.most, &zero);
+  return forward_finish(m, &x, &shares.max, &zero);
 }

@@ -40,7 +40,7 @@ uint64_t sdg_kept_messages(const sdg_call_t *call, const sdg_op_t *op,
     return 0;
   const sdg_operand_t *tensor = &call->operand[operand];
   for (int i = 0; i < call->operands; i++)
-    if (call->operand[i].stands_in)
+    if (call->operand[i].is_colocated)
       return 0;
   (void)op->reuse->leaves(call, &first, &hash);
   hash = sdg_hash_bytes(hash, &tensor->type, sizeof tensor->type);

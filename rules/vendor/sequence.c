@@ -58,7 +58,7 @@ bool sdg_sequence_lengths(const sdg_operand_t *operand, int *out_length) {
          shape_read(operand->descriptor, out_length, count, &shape);
 }
 
-int *sdg_sequence_stand_in(const int *length, size_t count) {
+int *sdg_sequence_nonzero(const int *length, size_t count) {
   int *given = NULL;
   for (size_t i = 0; i < count; i++)
     if (length[i] < 0)

@@ -28,11 +28,12 @@ bool sdg_sequence_get(sdg_operand_t *operand);
  * sdg_sequence_get. */
 bool sdg_sequence_lengths(const sdg_operand_t *operand, int *out_length);
 
-/* A piece of a sequence may have no elements, which the vendor's descriptors
- * cannot say: they have 1 there, and what the program said is kept beside them
- * (sdg_tag_say). The lengths for the descriptor, of malloc; NULL: those that
- * the program gave, since none is 0, or some are below. */
-int *sdg_sequence_stand_in(const int *length, size_t count);
+/* The lengths of sequences with 1 in place of 0, for a descriptor: the vendor's
+ * library refuses 0, the length of a piece without elements. The program's
+ * lengths are kept beside the descriptor (sdg_tag_say). Allocated by malloc,
+ * for the caller to free. NULL: no length is 0, one is negative, or no memory.
+ */
+int *sdg_sequence_nonzero(const int *length, size_t count);
 /* Whether an operand's descriptor has such lengths. */
 bool sdg_sequence_has_none(const sdg_operand_t *operand);
 /* SDG_E_ATTENTION if that of any operand has: for a call that is the program's

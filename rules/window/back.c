@@ -52,7 +52,7 @@ static sdg_range_t outputs_for(const sdg_window_t *w, sdg_range_t x) {
 
 // The largest padding with which rows y yield all of x: as many rows before and
 // behind x are skipped.
-static int64_t pad_most(const sdg_window_t *w, sdg_range_t y, sdg_range_t x) {
+static int64_t pad_max(const sdg_window_t *w, sdg_range_t y, sdg_range_t x) {
   return sdg_min64(x.lo + w->pad - y.lo * w->stride,
                    y.hi * w->stride - w->pad + sdg_window_span(w) - 1 - x.hi);
 }
@@ -103,7 +103,7 @@ bool sdg_window_back_of(const sdg_window_t *window, sdg_range_t y,
   if (sdg_range_empty(seen)) // between two windows
     return false;
   int64_t pad =
-      sdg_min64(pad_most(window, y, seen), sdg_window_span(window) - 1);
+      sdg_min64(pad_max(window, y, seen), sdg_window_span(window) - 1);
   *out = (sdg_window_cut_t){rows_made(window, y, pad, seen.hi), y, pad};
   *out_seen = seen;
   return true;
@@ -155,13 +155,13 @@ sdg_window_cut_t sdg_window_back_cut(const sdg_window_dim_t *dim) {
   for (;;) {
     y = (sdg_range_t){sdg_max64(y.lo, 0), sdg_min64(y.hi, dim->y_extent)};
     bool everything = y.lo == 0 && y.hi == dim->y_extent;
-    int64_t most = pad_most(w, y, dim->x);
+    int64_t max_pad = pad_max(w, y, dim->x);
     // Rows are cut at 0 and at the domain's end.
     int64_t least = sdg_max64(0, w->pad - y.lo * w->stride);
     least = sdg_max64(least, (y.hi - 1) * w->stride + sdg_window_span(w) -
                                  w->pad - dim->x_extent);
-    if (y.lo < y.hi && (least <= most || everything)) {
-      int64_t pad = everything ? w->pad : most;
+    if (y.lo < y.hi && (least <= max_pad || everything)) {
+      int64_t pad = everything ? w->pad : max_pad;
       return (sdg_window_cut_t){
           everything ? (sdg_range_t){0, dim->x_extent}
                      : rows_made(w, y, pad, dim->x.hi),

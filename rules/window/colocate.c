@@ -128,7 +128,7 @@ static sdg_status_t input_check(const sdg_colocation_t *colocation,
   const char *names[SDG_DIMS_MAX];
   char text[2][256];
   if (!other || colocation->is[spec->x] < 0 || !by_tag(colocation, spec->x) ||
-      sdg_ones_are_told(call, spec->x, colocation->tagging.section))
+      sdg_ones_are_known(call, spec->x, colocation->tagging.section))
     return SDG_OK;
   sdg_tagging_names(call->family, x->dims, names);
   sdg_placement_format(x, colocation->tagging.mesh, names, text[0],

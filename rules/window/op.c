@@ -171,7 +171,8 @@ static sdg_status_t empty_check(const sdg_window_op_t *op,
   return SDG_OK;
 }
 
-// The owned ranges of one rank. The channel placeholder owns its one element.
+// The owned ranges of one rank. It owns the one element that channels are
+// counted as.
 void sdg_window_op_own(const sdg_window_op_t *op, const sdg_tagging_t *tagging,
                        const sdg_window_spec_t *spec, int rank,
                        sdg_window_dim_t *out) {
@@ -369,7 +370,7 @@ int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
         .x = strip[i].x, .y = strip[i].y, .keep = strip[i].y};
     border_set(op, piece);
   }
-  // Replaces the placeholder by the real channels.
+  // Channels were counted as one element so far.
   for (int i = 0; op->mixes && i < count; i++) {
     out[i].x.dim[1] = op->x_box.dim[1];
     out[i].y.dim[1] = out[i].keep.dim[1] = op->y_box.dim[1];

@@ -28,8 +28,9 @@ typedef struct sdg_window_spec {
   bool everyones[SDG_DIMS_MAX];
 } sdg_window_spec_t;
 
-/* All in global coordinates. If outputs see all channels, dim[1] is a
- * placeholder of one element, and the boxes contain the channels of x and y. */
+/* All in global coordinates. If every output sees all channels, dim[1]
+ * counts all channels as one element; the boxes contain the channels of x and
+ * y. */
 typedef struct sdg_window_op {
   int dims;
   sdg_placement_t y_placement;
@@ -66,8 +67,9 @@ sdg_window_op_whole_channels(const sdg_call_t *call,
 
 /* The parts of sdg_window_op_init, for both views. _dims: the geometry of every
  * dimension. _place: the placement of y, by the owner of each window's centre.
- * _own: the ranges that `rank` of the job owns; the channel placeholder counts
- * as one owned element. _need: what that rank needs of x, channels included. */
+ * _own: the ranges that `rank` of the job owns; channels that are counted as
+ * one element are owned. _need: what that rank needs of x, channels included.
+ */
 sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 const sdg_window_spec_t *spec) SDG_MUST_CHECK;

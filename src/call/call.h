@@ -120,12 +120,12 @@ typedef struct sdg_operand {
    * nest in memory on every rank (src/call/tag.h). One rank's strides do not
    * show this if an extent is 1. */
   int64_t nesting[SDG_DIMS_MAX];
-  /* Replaces the program's operand, whose data is elsewhere
-   * (rules/place/colocate.h). */
-  bool stands_in;
-  /* Shard view: `told` if the hint of its memory was looked up, and that hint
-   * (rules/place/ones.h). */
-  bool told;
+  /* Its data was fetched to where the call needs it, and replaces the
+   * program's operand (rules/place/colocate.h). */
+  bool is_colocated;
+  /* Shard view: what this rank knows of the operand's memory
+   * (rules/place/ones.h); valid if it was looked up. */
+  bool looked_up;
   sdg_hint_t hint;
 } sdg_operand_t;
 

@@ -187,7 +187,7 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   vector->dims = dims;
   vector->details = 0;
   vector->detail = NULL;
-  vector->hints = (sdg_tag_hints_t){.told = false};
+  vector->hints = (sdg_tag_hints_t){.exchanged = false};
   memset(vector->nesting, 0, sizeof vector->nesting);
   if (nesting)
     memcpy(vector->nesting, nesting, (size_t)dims * sizeof *nesting);
@@ -235,7 +235,7 @@ void sdg_tag_set_hints(const void *descriptor, uint64_t generation,
   HASH_FIND_PTR(records, &descriptor, record);
   sdg_tag_vector_t *vector = record ? record->vector[sdg_channel_get()] : NULL;
   if (vector && vector->generation == generation &&
-      (hints->hint || !vector->hints.told))
+      (hints->hint || !vector->hints.exchanged))
     vector->hints = *hints;
   pthread_mutex_unlock(&lock);
 }

@@ -124,7 +124,7 @@ sdg_tag_place_t sdg_tag_place(const void *descriptor);
 /* What the ranks knew about the memory that a call read (src/geometry/hint.h).
  * The int members are members of the group; -1: none. */
 typedef struct sdg_tag_hints {
-  bool told;        /* the ranks exchanged their hints */
+  bool exchanged;   /* the ranks exchanged their hints */
   sdg_hint_t hint;  /* of the first member that has a hint */
   int unknown;      /* a member without a hint */
   int differs;      /* a member with a different hint */

@@ -125,7 +125,7 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
     to->dims = operand->dims;
     order_of(operand, to->order);
     to->details = details ? details->count[i] : 0;
-    to->hint = operand->told ? (int64_t)operand->hint << 1 | 1 : 0;
+    to->hint = operand->looked_up ? (int64_t)operand->hint << 1 | 1 : 0;
     if (operand->label)
       memcpy(to->label, operand->label->text, sizeof to->label);
     for (int d = 0; d < operand->dims; d++)
@@ -269,7 +269,7 @@ static void hints_store(const sdg_operand_t *operand,
   for (int r = 0; r < count; r++) {
     int64_t said = records[r]->operand[index].hint;
     sdg_hint_t hint = (sdg_hint_t)(said >> 1);
-    hints.told |= said != 0;
+    hints.exchanged |= said != 0;
     if (!hint) {
       hints.unknown = r;
     } else if (!hints.hint) {
@@ -279,7 +279,7 @@ static void hints_store(const sdg_operand_t *operand,
       hints.other = hint;
     }
   }
-  if (hints.told)
+  if (hints.exchanged)
     sdg_tag_set_hints(operand->descriptor, operand->generation, &hints);
 }
 

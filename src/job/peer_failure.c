@@ -82,13 +82,13 @@ sdg_status_t sdg_peer_failure_check(int channel, const char *what,
   sdg_control_t *control = sdg_job_control();
   char ended[512];
   // If a rank posted a failure, that is why it left.
-  sdg_status_t told = sdg_control_check(control, false);
-  if (told != SDG_OK && told != SDG_E_PEER_LOST)
+  sdg_status_t status = sdg_control_check(control, false);
+  if (status != SDG_OK && status != SDG_E_PEER_LOST)
     return sdg_control_check(control, true);
   ended_text(channel, has_failed, ended, sizeof ended);
   // By now, anything that a rank posted before leaving has arrived.
-  if (ended[0] && (told = sdg_control_check(control, false)) != SDG_OK &&
-      told != SDG_E_PEER_LOST)
+  if (ended[0] && (status = sdg_control_check(control, false)) != SDG_OK &&
+      status != SDG_E_PEER_LOST)
     return sdg_control_check(control, true);
   if (ended[0]) {
     char parted[160];
@@ -97,7 +97,7 @@ sdg_status_t sdg_peer_failure_check(int channel, const char *what,
                     "%s, and %s of rank %d needs its part of a transfer%s",
                     ended, what, sdg_job_rank(), parted);
   }
-  return told == SDG_OK ? SDG_OK : sdg_control_check(control, true);
+  return status == SDG_OK ? SDG_OK : sdg_control_check(control, true);
 }
 
 void sdg_peer_failure_explain(const char *entry) {

@@ -40,23 +40,24 @@ sdg_status_t sdg_attention_lengths_read(const sdg_operand_t *operand,
   return SDG_OK;
 }
 
-// Bounds of a sequence's end: at least `least`, because rank `at_least` has
-// elements up to there, and at most `most`.
+// Bounds of a sequence's end: at least `min`, because rank `at_min` has
+// elements up to there, and at most `max`, because rank `at_max` has none
+// after.
 typedef struct bound {
-  int64_t least, most;
-  int at_least, at_most;
+  int64_t min, max;
+  int at_min, at_max;
 } bound_t;
 
 static void bound_note(bound_t *bound, int rank, sdg_range_t time,
                        int64_t length) {
   int64_t end = time.lo + length;
-  if (length > 0 && end > bound->least) {
-    bound->least = end;
-    bound->at_least = rank;
+  if (length > 0 && end > bound->min) {
+    bound->min = end;
+    bound->at_min = rank;
   }
-  if (end < time.hi && end < bound->most) {
-    bound->most = end;
-    bound->at_most = rank;
+  if (end < time.hi && end < bound->max) {
+    bound->max = end;
+    bound->at_max = rank;
   }
 }
 
@@ -96,18 +97,18 @@ static sdg_status_t bounds_read(const sdg_call_t *call, int index,
                                 const sdg_attention_lengths_t *l) {
   const char *role = sdg_role_name(call->operand[index].role);
   for (size_t i = 0; i < count_of(l); i++) {
-    if (bound[i].least > bound[i].most)
+    if (bound[i].min > bound[i].max)
       return sdg_fail(SDG_E_ATTENTION,
                       "%s: sequence %zu of %s ends at %lld by rank %d, but "
                       "rank %d has elements up to %lld",
-                      call->entry_name, i, role, (long long)bound[i].most,
-                      bound[i].at_most, bound[i].at_least,
-                      (long long)bound[i].least);
-    if (bound[i].least == 0)
+                      call->entry_name, i, role, (long long)bound[i].max,
+                      bound[i].at_max, bound[i].at_min,
+                      (long long)bound[i].min);
+    if (bound[i].min == 0)
       return sdg_fail(SDG_E_ATTENTION,
                       "%s: sequence %zu of %s has no elements on any rank",
                       call->entry_name, i, role);
-    l->length[i] = (int)bound[i].least;
+    l->length[i] = (int)bound[i].min;
   }
   return SDG_OK;
 }
@@ -135,7 +136,7 @@ sdg_status_t sdg_attention_lengths_agreed(const sdg_call_t *call,
     status =
         sdg_fail(SDG_E_NO_MEMORY, "lengths of %zu sequences", count_of(&l));
   for (size_t i = 0; i < count_of(&l) && status == SDG_OK; i++)
-    bound[i] = (bound_t){.most = l.times};
+    bound[i] = (bound_t){.max = l.times};
   for (int r = 0; r < tagging->ranks && status == SDG_OK; r++)
     status = piece_note(call, tagging, index, tagging->rank_list[r], &l, bound);
   if (status == SDG_OK)

@@ -126,7 +126,7 @@ static sdg_status_t room_take(sdg_plan_t *plan, int64_t rows, int64_t keys,
 static sdg_status_t seen_make(sdg_plan_t *plan, int numbers, int64_t rows,
                               int64_t keys, sdg_type_t type,
                               const sdg_subcall_tensor_t *seen) {
-  double most = type == CUDNN_DATA_DOUBLE ? DBL_MAX : (double)FLT_MAX;
+  double max = type == CUDNN_DATA_DOUBLE ? DBL_MAX : (double)FLT_MAX;
   sdg_subcall_tensor_t low, high, index, above;
   SDG_TRY(vector_take(plan, numbers, type, LOW * rows, rows, 1, &low));
   SDG_TRY(vector_take(plan, numbers, type, HIGH * rows, rows, 1, &high));
@@ -141,8 +141,8 @@ static sdg_status_t seen_make(sdg_plan_t *plan, int numbers, int64_t rows,
       sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, seen, -1, &low, 0, seen));
   SDG_TRY(
       sdg_subcall_op(plan, CUDNN_OP_TENSOR_MIN, 1, seen, 1, &above, 0, seen));
-  SDG_TRY(sdg_subcall_scale(plan, most, seen));
-  return sdg_subcall_scale(plan, most, seen);
+  SDG_TRY(sdg_subcall_scale(plan, max, seen));
+  return sdg_subcall_scale(plan, max, seen);
 }
 
 sdg_status_t sdg_attention_mask_add(sdg_plan_t *plan,
@@ -164,7 +164,7 @@ sdg_status_t sdg_attention_mask_add(sdg_plan_t *plan,
   SDG_TRY(room_take(plan, VECTORS * rows + keys, 1, type, &numbers));
   SDG_TRY(upload_add(plan, sight, type, numbers.slab));
   SDG_TRY(
-      vector_take(plan, numbers.slab, type, MOST * rows, rows, 1, &out->most));
+      vector_take(plan, numbers.slab, type, MOST * rows, rows, 1, &out->max));
   SDG_TRY(vector_take(plan, numbers.slab, type, LEAST * rows, rows, 1,
                       &out->least));
   SDG_TRY(vector_take(plan, numbers.slab, type, SHARE * rows, rows, 1,

@@ -30,7 +30,7 @@ typedef struct sdg_attention_mask {
   sdg_subcall_tensor_t least;
   /* Added to each row maximum: -inf if the query sees only keys of other ranks,
    * else 0. Shape: queries x 1 x 1 x 1. */
-  sdg_subcall_tensor_t most;
+  sdg_subcall_tensor_t max;
   /* Factor for each row's share: 0 if the query sees no key on any rank, else
    * 1. Shape: queries x 1 x 1 x 1. */
   sdg_subcall_tensor_t share;

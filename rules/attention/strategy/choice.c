@@ -47,7 +47,7 @@ static int64_t others_rows(const sdg_placement_t *placement, int piece,
 int64_t sdg_attention_heads_bytes(const sdg_attention_maker_t *m) {
   const sdg_attention_descriptor_t *desc = &m->a.desc;
   int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
-  int64_t each[SDG_ATTENTION_PARTS], most = 0, own, unused;
+  int64_t each[SDG_ATTENTION_PARTS], max = 0, own, unused;
   int64_t mine = desc->heads / pieces, theirs = desc->heads - mine;
   sdg_attention_project_each(desc, each);
   for (int r = 0; r < pieces; r++) {
@@ -56,15 +56,15 @@ int64_t sdg_attention_heads_bytes(const sdg_attention_maker_t *m) {
     elements += others_rows(&m->side[SDG_ATTENTION_KEYS], r, &unused) * mine *
                 (each[SDG_ATTENTION_PART_K] + each[SDG_ATTENTION_PART_V]);
     elements += own * theirs * each[SDG_ATTENTION_PART_O];
-    most = elements > most ? elements : most;
+    max = elements > max ? elements : max;
   }
-  return most * sdg_merge_bytes(sdg_merge_type((sdg_type_t)desc->type));
+  return max * sdg_merge_bytes(sdg_merge_type((sdg_type_t)desc->type));
 }
 
 int64_t sdg_attention_halo_bytes(const sdg_attention_maker_t *m) {
   const sdg_part_t *keys = &m->side[SDG_ATTENTION_KEYS].part[SDG_SEQUENCE_TIME];
   const sdg_part_t *rows = &m->rows->part[SDG_SEQUENCE_TIME];
-  int64_t most = 0;
+  int64_t max = 0;
   for (int r = 0; r < rows->pieces; r++) {
     sdg_range_t own = {rows->offset[r], rows->offset[r + 1]};
     sdg_range_t need = sdg_band_need(&m->band, own, sdg_part_extent(keys));
@@ -72,8 +72,8 @@ int64_t sdg_attention_halo_bytes(const sdg_attention_maker_t *m) {
     int64_t lo = need.lo > has.lo ? need.lo : has.lo;
     int64_t hi = need.hi < has.hi ? need.hi : has.hi;
     int64_t halo = need.hi - need.lo - (hi > lo ? hi - lo : 0);
-    most = halo > most ? halo : most;
+    max = halo > max ? halo : max;
   }
-  return most * (m->a.desc.k_size + m->a.desc.v_size) *
+  return max * (m->a.desc.k_size + m->a.desc.v_size) *
          m->call->operand[m->a.k].elem_bytes;
 }

@@ -179,18 +179,17 @@ static sdg_status_t scores_mask(const local_t *h) {
 // Computes p, and this rank's part of the shares.
 static sdg_status_t weights_make(local_t *h) {
   sdg_plan_t *plan = plan_of(h);
-  const sdg_subcall_tensor_t *s = &h->by_key, *most = &h->shares.most;
+  const sdg_subcall_tensor_t *s = &h->by_key, *max = &h->shares.max;
   if (!h->idle) {
     SDG_TRY(scores_mask(h));
-    SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_MAX, 1, s, most));
+    SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_MAX, 1, s, max));
     SDG_TRY(sdg_softmax_add(plan, CUDNN_SOFTMAX_LOG, s, s));
     SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_MAX, -1, s, &h->shares.log_sum));
     SDG_TRY(sdg_softmax_add(plan, CUDNN_SOFTMAX_ACCURATE, s, s));
   }
-  return h->mask.some && !h->none
-             ? sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, most, 1,
-                              &h->mask.most, 0, most)
-             : SDG_OK;
+  return h->mask.some && !h->none ? sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1,
+                                                   max, 1, &h->mask.max, 0, max)
+                                  : SDG_OK;
 }
 
 static sdg_status_t shares_make(local_t *h) {
@@ -199,8 +198,8 @@ static sdg_status_t shares_make(local_t *h) {
     return SDG_OK;
   SDG_TRY(sdg_softmax_merge_make(plan_of(h), &h->shares, false));
   return h->mask.lost ? sdg_subcall_op(plan_of(h), CUDNN_OP_TENSOR_MUL, 1,
-                                       &h->shares.most, 1, &h->mask.share, 0,
-                                       &h->shares.most)
+                                       &h->shares.max, 1, &h->mask.share, 0,
+                                       &h->shares.max)
                       : SDG_OK;
 }
 
@@ -253,7 +252,7 @@ sdg_status_t sdg_attention_local_results(local_t *h) {
     return sdg_plan_zero(plan, SDG_LANE_MAIN, h->results.slab, &h->results.box);
   SDG_TRY(
       sdg_attention_rows_groups(plan, &h->results, h->times, h->groups, &each));
-  return sdg_subcall_op(plan, CUDNN_OP_TENSOR_MUL, 1, &each, 1, &h->shares.most,
+  return sdg_subcall_op(plan, CUDNN_OP_TENSOR_MUL, 1, &each, 1, &h->shares.max,
                         0, &each);
 }
 
@@ -314,7 +313,7 @@ sdg_status_t sdg_attention_local_back(local_t *h) {
   if (h->idle)
     return scores_back(h, NULL);
   SDG_TRY(sdg_subcall_op(plan_of(h), CUDNN_OP_TENSOR_MUL, 1, &h->by_key, 1,
-                         &h->shares.most, 0, &h->by_key));
+                         &h->shares.max, 0, &h->by_key));
   SDG_TRY(sdg_attention_local_output(h));
   SDG_TRY(wide(h, &h->part[O].seen, &rows));
   if (h->m->a.kind == SDG_ATTENTION_WEIGHTS)

@@ -170,10 +170,10 @@ bool sdg_attention_merge_applies(const sdg_placement_t *queries,
 const char *sdg_attention_merge_obstacle(const sdg_attention_maker_t *m) {
   const sdg_placement_t *queries = m->rows;
   const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
-  int64_t most = 0;
+  int64_t max = 0;
   for (int r = 0; r < keys->part[SDG_SEQUENCE_TIME].pieces; r++) {
     int64_t size = sdg_part_size(&keys->part[SDG_SEQUENCE_TIME], r);
-    most = size > most ? size : most;
+    max = size > max ? size : max;
   }
   if (m->queries.length || m->keys.length)
     return "sequences have several lengths, queries are on every rank and keys "
@@ -183,8 +183,8 @@ const char *sdg_attention_merge_obstacle(const sdg_attention_maker_t *m) {
     return "sequences have beams, queries are on every rank and keys in pieces";
   double scores = (double)sdg_placement_extent(queries, SDG_SEQUENCE_TIME) *
                   (double)sdg_placement_extent(queries, SDG_SEQUENCE_BATCH) *
-                  (double)m->a.desc.heads * (double)most;
-  return scores > INT32_MAX || most > SDG_ATTENTION_MASK_KEYS
+                  (double)m->a.desc.heads * (double)max;
+  return scores > INT32_MAX || max > SDG_ATTENTION_MASK_KEYS
              ? "queries are on every rank and keys in pieces, and their scores "
                "are more than one tensor can have"
              : NULL;

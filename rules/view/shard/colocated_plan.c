@@ -16,7 +16,7 @@
 
 enum { LITERAL = -1 }; // the sub-call that is all of the program's call
 
-// The tensors that stand in for those that are moved.
+// The tensors that replace those that move.
 typedef struct moved {
   bool moves[SDG_OPERANDS_MAX];
   int fetched; // moves, but by the op's plan; -1: none
@@ -34,7 +34,7 @@ typedef struct state {
                    const sdg_exec_t *exec);
 } state_t;
 
-// ---- tensors that stand in -------------------------------------------------
+// ---- tensors that replace the program's -------------------------------------
 
 static bool is_sequence(const sdg_operand_t *operand) {
   return operand->kind == SDG_OPERAND_SEQUENCE;
@@ -92,42 +92,42 @@ static sdg_status_t moved_init(const sdg_colocation_t *colocation,
   return SDG_OK;
 }
 
-// The program's call with tensors in place of those that moved: not to be moved
-// itself.
-typedef struct standin {
+// The program's call with other tensors in place of those that move. Do not
+// copy it: it contains pointers into itself.
+typedef struct rebound {
   sdg_call_t call;
   sdg_rebind_t rebind;
-} standin_t;
+} rebound_t;
 
-static void standin_init(const sdg_call_t *call, standin_t *out) {
+static void rebound_init(const sdg_call_t *call, rebound_t *out) {
   out->call = *call;
   sdg_rebind_init(call, &out->rebind);
   if (call->entry >= 0) // sundog's own: its arguments have no tensors
     out->call.args = &out->rebind.args;
 }
 
-static void stand_in(const moved_t *moved, int index, void *data,
-                     standin_t *standin) {
-  sdg_operand_t *operand = &standin->call.operand[index];
+static void rebound_put(const moved_t *moved, int index, void *data,
+                        rebound_t *rebound) {
+  sdg_operand_t *operand = &rebound->call.operand[index];
   memcpy(operand->extent, moved->operand[index].extent, sizeof operand->extent);
   memcpy(operand->stride, moved->operand[index].stride, sizeof operand->stride);
-  operand->stands_in = true;
+  operand->is_colocated = true;
   if (is_sequence(operand)) // lengths are read from it
     operand->descriptor = moved->descriptor[index];
   operand->data = data;
-  sdg_rebind_put(&standin->rebind, index, moved->descriptor[index], data);
+  sdg_rebind_put(&rebound->rebind, index, moved->descriptor[index], data);
 }
 
 // The call as the op sees it. Addresses are not known yet, but that each is
 // memory of its own.
-static void stand_in_all(const sdg_colocation_t *colocation,
-                         const moved_t *moved, standin_t *out) {
-  standin_init(colocation->call, out);
+static void rebound_make(const sdg_colocation_t *colocation,
+                         const moved_t *moved, rebound_t *out) {
+  rebound_init(colocation->call, out);
   for (int i = 0; i < colocation->call->operands; i++)
     if (moved->moves[i]) {
       bool data = colocation->call->operand[i].data;
-      stand_in(moved, i, data ? (void *)(uintptr_t)&moved->operand[i] : NULL,
-               out);
+      rebound_put(moved, i, data ? (void *)(uintptr_t)&moved->operand[i] : NULL,
+                  out);
     }
 }
 
@@ -144,20 +144,20 @@ static void state_destroy(void *user) {
 static int run(void *user, int index, const sdg_call_t *call,
                const sdg_exec_t *exec) {
   const state_t *state = user;
-  standin_t standin;
+  rebound_t rebound;
   sdg_exec_t inner = *exec;
-  standin_init(call, &standin);
+  rebound_init(call, &rebound);
   for (int i = 0; i < call->operands; i++)
     if (state->moved.moves[i])
-      stand_in(&state->moved, i,
-               i == state->moved.fetched
-                   ? call->operand[i].data
-                   : sdg_exec_address(exec, state->room[i]),
-               &standin);
-  inner.call = &standin.call;
+      rebound_put(&state->moved, i,
+                  i == state->moved.fetched
+                      ? call->operand[i].data
+                      : sdg_exec_address(exec, state->room[i]),
+                  &rebound);
+  inner.call = &rebound.call;
   return index == LITERAL
-             ? sdg_rebind_invoke(&standin.rebind)
-             : state->inner_run(state->inner, index, &standin.call, &inner);
+             ? sdg_rebind_invoke(&rebound.rebind)
+             : state->inner_run(state->inner, index, &rebound.call, &inner);
 }
 
 // A plan being made.
@@ -356,16 +356,16 @@ sdg_status_t sdg_colocate_plan(const sdg_colocation_t *colocation,
                                const sdg_op_t *op, const sdg_tagging_t *tagging,
                                sdg_plan_t **out_plan) {
   moved_t moved = {.moves = {false}};
-  standin_t standin;
+  rebound_t rebound;
   sdg_remote_t remote;
   sdg_plan_t *plan = NULL;
   state_t *state = NULL;
   sdg_status_t status;
   SDG_TRY_GOTO(moved_init(colocation, &moved), fail);
-  stand_in_all(colocation, &moved, &standin);
-  fetch_find(colocation, op, &standin.call, tagging, &moved, &remote);
+  rebound_make(colocation, &moved, &rebound);
+  fetch_find(colocation, op, &rebound.call, tagging, &moved, &remote);
   SDG_TRY_GOTO(rule_plan(colocation, op, tagging,
-                         moved.fetched < 0 ? NULL : &remote, &standin.call,
+                         moved.fetched < 0 ? NULL : &remote, &rebound.call,
                          &plan),
                fail);
   SDG_TRY_GOTO(state_wrap(plan, &moved, &state), fail);
@@ -387,14 +387,14 @@ sdg_status_t sdg_colocate_answer(const sdg_colocation_t *colocation,
                                  const sdg_tagging_t *tagging,
                                  int *out_vendor) {
   moved_t moved = {.moves = {false}};
-  standin_t standin;
+  rebound_t rebound;
   sdg_status_t status = SDG_OK;
   for (int i = 0; i < colocation->call->operands; i++)
     if (sdg_colocate_moves(colocation, i) && colocation->call->operand[i].data)
       return sdg_tagging_differ(colocation->call, tagging, i, i == 0);
   SDG_TRY_GOTO(moved_init(colocation, &moved), out);
-  stand_in_all(colocation, &moved, &standin);
-  status = op->answer(&standin.call, &colocation->tagging, out_vendor);
+  rebound_make(colocation, &moved, &rebound);
+  status = op->answer(&rebound.call, &colocation->tagging, out_vendor);
 out:
   moved_fini(&moved);
   return status;

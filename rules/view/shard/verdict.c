@@ -91,8 +91,8 @@ sdg_status_t sdg_shard_derive(const sdg_call_t *call, const sdg_rules_t *rules,
     status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
   else if (status == SDG_OK)
     status = sdg_colocate_find(call, rules, op, tagging, &out->colocation,
-                               &out->met);
-  if (status == SDG_OK && out->met == SDG_MET_NOTHING && op->shard &&
+                               &out->result);
+  if (status == SDG_OK && out->result == SDG_COLOCATE_NOTHING && op->shard &&
       op->shard->place)
     status = op->shard->place(call, tagging);
   if (status == SDG_OK)
@@ -105,13 +105,14 @@ sdg_status_t sdg_shard_derive(const sdg_call_t *call, const sdg_rules_t *rules,
 sdg_status_t sdg_shard_plan(const sdg_call_t *call, const sdg_op_t *op,
                             const sdg_shard_verdict_t *verdict,
                             sdg_plan_t **out_plan) {
-  if (verdict->met == SDG_MET_MOVES)
+  if (verdict->result == SDG_COLOCATE_MOVES)
     SDG_TRY(sdg_colocate_plan(&verdict->colocation, op, &verdict->tagging,
                               out_plan));
   else
     SDG_TRY(op->plan(call,
-                     verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
-                                                  : &verdict->tagging,
+                     verdict->result == SDG_COLOCATE_READ
+                         ? &verdict->colocation.tagging
+                         : &verdict->tagging,
                      out_plan));
   if ((*out_plan)->literal || !sdg_step_null_operand(call, op))
     return SDG_OK;
@@ -121,12 +122,13 @@ sdg_status_t sdg_shard_plan(const sdg_call_t *call, const sdg_op_t *op,
 
 sdg_status_t sdg_shard_answer(sdg_call_t *call, const sdg_op_t *op,
                               const sdg_shard_verdict_t *verdict) {
-  if (verdict->met == SDG_MET_MOVES)
+  if (verdict->result == SDG_COLOCATE_MOVES)
     return sdg_colocate_answer(&verdict->colocation, op, &verdict->tagging,
                                &call->result);
   return op->answer(call,
-                    verdict->met == SDG_MET_READ ? &verdict->colocation.tagging
-                                                 : &verdict->tagging,
+                    verdict->result == SDG_COLOCATE_READ
+                        ? &verdict->colocation.tagging
+                        : &verdict->tagging,
                     &call->result);
 }
 

@@ -11,7 +11,7 @@
 typedef struct sdg_shard_verdict {
   bool tagged;           /* if not, the other members are not set */
   sdg_tagging_t tagging; /* where the program's tensors are */
-  sdg_met_t met;
+  sdg_colocate_result_t result;
   sdg_colocation_t colocation; /* where the op has them */
 } sdg_shard_verdict_t;
 

@@ -59,9 +59,9 @@ static sdg_status_t measured_take(const char *entry_name,
     return SDG_OK;
   SDG_TRY(sdg_whole_own(entry_name));
   // As many as go into a record: nobody looks at more than the best few.
-  int most = (int)((sizeof record - sizeof *io_count) / each);
-  if (room > most)
-    room = most;
+  int max = (int)((sizeof record - sizeof *io_count) / each);
+  if (room > max)
+    room = max;
   if (*io_count > room)
     *io_count = room;
   memcpy(record, io_count, sizeof *io_count);

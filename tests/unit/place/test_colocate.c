@@ -21,15 +21,16 @@ static sdg_status_t alike(const sdg_call_t *call, sdg_colocation_t *colocation,
 static sdg_rules_t rules; // of the case at hand
 
 // What becomes of x, z and y, in this order, by these rules.
-static sdg_met_t met(const char *text, sdg_family_t family,
-                     const int64_t size[][2][RANKS], int operands,
-                     sdg_tagging_t *tagging, sdg_colocation_t *out) {
+static sdg_colocate_result_t met(const char *text, sdg_family_t family,
+                                 const int64_t size[][2][RANKS], int operands,
+                                 sdg_tagging_t *tagging,
+                                 sdg_colocation_t *out) {
   static const sdg_role_t role[] = {SDG_ROLE_X, SDG_ROLE_Z, SDG_ROLE_Y};
   static sdg_call_t call;
   sdg_op_t op = {.family = family, .colocate = alike};
   const sdg_section_t *section;
   bool local;
-  sdg_met_t found;
+  sdg_colocate_result_t found;
   call = (sdg_call_t){.entry_name = "cudnnTest", .family = family};
   for (int i = 0; i < operands; i++)
     agreed_add(&call, role[operands == 2 ? 2 * i : i], channels, size[i][0],
@@ -59,7 +60,7 @@ static void alike_body(int rank) {
   sdg_tagging_t tagging;
   sdg_colocation_t colocation;
   REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 3, &tagging, &colocation) ==
-          SDG_MET_NOTHING);
+          SDG_COLOCATE_NOTHING);
   end(&tagging, &colocation);
 }
 
@@ -76,7 +77,7 @@ static void rows_body(int rank) {
   sdg_colocation_t colocation;
   // The first operand leads, z is all there on every rank.
   REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 3, &tagging, &colocation) ==
-          SDG_MET_MOVES);
+          SDG_COLOCATE_MOVES);
   REQUIRE(!sdg_colocate_moves(&colocation, 0) &&
           sdg_colocate_moves(&colocation, 1) &&
           sdg_colocate_moves(&colocation, 2));
@@ -92,7 +93,7 @@ static void rows_body(int rank) {
   end(&tagging, &colocation);
   // Where every element is for itself an output does.
   REQUIRE(met(rows_only, SDG_FAMILY_POINTWISE, size, 3, &tagging,
-              &colocation) == SDG_MET_MOVES);
+              &colocation) == SDG_COLOCATE_MOVES);
   REQUIRE(sdg_colocate_moves(&colocation, 0) &&
           sdg_colocate_moves(&colocation, 1) &&
           !sdg_colocate_moves(&colocation, 2));
@@ -113,7 +114,7 @@ static void sections_body(int rank) {
   REQUIRE(met("[shard a]\nmatch = W=9 H=12\nsplit = H:y\n"
               "[shard b]\nmatch = H=12\nsplit = W:y\n",
               SDG_FAMILY_SOFTMAX, size, 2, &tagging,
-              &colocation) == SDG_MET_MOVES);
+              &colocation) == SDG_COLOCATE_MOVES);
   REQUIRE(!sdg_colocate_moves(&colocation, 0) &&
           sdg_colocate_moves(&colocation, 1));
   REQUIRE(tagging.placement[1].split[3].axes == 1);
@@ -133,7 +134,7 @@ static void other_sizes_body(int rank) {
   sdg_tagging_t tagging;
   sdg_colocation_t colocation;
   REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 2, &tagging, &colocation) ==
-          SDG_MET_NOTHING);
+          SDG_COLOCATE_NOTHING);
   REQUIRE(sdg_placement_extent(&tagging.placement[1], 2) == 13);
   end(&tagging, &colocation);
 }
@@ -153,7 +154,7 @@ static void broadcast_body(int rank) {
   sdg_colocation_t colocation;
   REQUIRE(met("[shard a]\nsplit = W\n", SDG_FAMILY_POINTWISE,
               (const int64_t(*)[2][RANKS])size, 2, &tagging,
-              &colocation) == SDG_MET_MOVES);
+              &colocation) == SDG_COLOCATE_MOVES);
   REQUIRE(sdg_colocate_moves(&colocation, 0) &&
           !sdg_colocate_moves(&colocation, 1));
   REQUIRE(sdg_placement_extent(sdg_colocate_at(&colocation, 0), 2) == 1);
