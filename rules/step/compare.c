@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is compared, when, and what is said of it.
+// Decides which values are compared and when, compares them, and reports
+// differences.
 #include "rules/step/compare.h"
 
 #include <stdatomic.h>
@@ -20,15 +21,15 @@
 #include "src/job/thread.h"
 #include "src/observe/report.h"
 
-// How long a stream may go on with what it has before it is taken to stand
-// still; and how many descriptors that are kept are compared for one use.
+// After READY_S seconds with unfinished work a stream counts as one that does
+// not advance. At most KEPT_MAX descriptors are compared for one use.
 #define READY_S 2.0
 enum { KEPT_MAX = 256, TABLE_FIRST = 64 };
 
 // ---- what is due -----------------------------------------------------------
 
-// A use that has been compared: a generation of a descriptor; or an operand of
-// an entry, with its extents, and the descriptor that it had then.
+// A use that has been compared. Its key is made of a descriptor's generation
+// (generation_key), or of an entry, an operand and its extents (use_key).
 typedef struct used {
   uint64_t key; // 0: none
   const void *descriptor;
@@ -55,7 +56,7 @@ static const used_t *use_find(const uses_t *uses, uint64_t key) {
   return slot && slot->key ? slot : NULL;
 }
 
-// Without memory it is forgotten, and compared once more.
+// If there is no memory for the note, the operand is compared once more.
 static void use_note(uses_t *uses, uint64_t key, const sdg_operand_t *operand) {
   if (2 * uses->count >= uses->room) {
     size_t room = uses->room ? 2 * uses->room : TABLE_FIRST;
@@ -87,8 +88,8 @@ static uint64_t generation_key(const sdg_call_t *call, int index) {
   return key_of(text, sizeof text);
 }
 
-// Of what all ranks know alike: a rank's own extents may have come before on
-// some of them alone.
+// Made of global extents, which are the same on all ranks. A rank's own extents
+// may be new on one rank and known on another.
 static uint64_t use_key(const sdg_call_t *call, int index,
                         const sdg_common_t *common) {
   const sdg_operand_t *operand = &call->operand[index];
@@ -99,9 +100,10 @@ static uint64_t use_key(const sdg_call_t *call, int index,
   return key_of(text, sizeof text);
 }
 
-// A program that keeps its descriptors has one, or several, for an operand, and
-// each is compared once. Where the one that was compared is gone, or has been
-// set again, by the next use, descriptors are made anew for each call.
+// A program that keeps its descriptors has one or several for an operand; each
+// is compared once. If the descriptor that was compared last has been destroyed
+// or set again, the program makes descriptors anew for each call: these are not
+// compared again.
 static bool is_new(const uses_t *uses, const sdg_call_t *call, int index,
                    uint64_t use) {
   const sdg_operand_t *operand = &call->operand[index];
@@ -142,7 +144,8 @@ bool sdg_compare_reads(const sdg_operand_t *operand) {
          operand->role != SDG_ROLE_PRODUCT;
 }
 
-// Along axes of one rank there is nobody to compare with.
+// What the ranks have in common of an operand; axes 0: nothing, or no other
+// rank has it.
 static sdg_common_t alike_of(const sdg_call_t *call, const sdg_op_t *op,
                              const sdg_rules_t *rules,
                              const sdg_tagging_t *tagging, int index) {
@@ -200,7 +203,7 @@ static void defer_say(const sdg_call_t *call, sdg_digests_state_t state) {
               : "its stream does not advance");
 }
 
-// The numbers of what is due on this rank, if its stream lets it read.
+// Digests of this rank's operands that are due, if its stream can be read.
 static sdg_status_t digests_make(const sdg_call_t *call,
                                  const sdg_compared_t *compared,
                                  cudaStream_t stream, bool capturing,
@@ -286,7 +289,8 @@ sdg_status_t sdg_compare_exchange(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// What ranks have otherwise is copied, once, or is the call's error.
+// An operand that differs is copied from the first rank, once; without
+// SUNDOG_PARAMETERS=rank0, or if it differs again, it is the call's error.
 static sdg_status_t judge(const sdg_call_t *call, const sdg_digests_t *all,
                           cudaStream_t stream, sdg_compared_t *compared) {
   bool copies = sdg_options_get()->parameters == SDG_PARAMETERS_RANK0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether this rank's op of a number is the other ranks' op of that number.
+// Numbers this rank's ops, and compares each with the neighbours' op of the
+// same number.
 #include "rules/step/divergence.h"
 
 #include <cudnn.h>
@@ -26,7 +27,7 @@ uint32_t sdg_divergence_hash(const sdg_call_t *call, const sdg_op_t *op,
                              const sdg_tagging_t *tagging) {
   char text[TEXT_BYTES] = "";
   uint32_t hash = mix(FNV_BASE, call->entry_name, strlen(call->entry_name));
-  // What it cannot describe is refused elsewhere.
+  // A call that the op cannot describe is refused elsewhere.
   if (op && op->knows(call) && op->describe(call, text, sizeof text) == SDG_OK)
     hash = mix(hash, text, strlen(text));
   bool lacks = sdg_step_null_operand(call, op);
@@ -37,8 +38,9 @@ uint32_t sdg_divergence_hash(const sdg_call_t *call, const sdg_op_t *op,
     hash = mix(hash, &operand->role, sizeof operand->role);
     hash = mix(hash, &operand->type, sizeof operand->type);
     for (int d = 0; d < operand->dims; d++) {
-      // Messages are pieces of memory. In the shard view layouts were agreed
-      // on, and strides depend on the piece.
+      // In the whole view messages are copied from memory as it lies, so
+      // strides must be equal. In the shard view layouts were agreed on, and
+      // strides depend on the piece.
       if (tagging->section->view == SDG_VIEW_WHOLE && operand->extent[d] > 1)
         hash = mix(hash, &operand->stride[d], sizeof operand->stride[d]);
       int64_t extent = placement->dims ? sdg_placement_extent(placement, d)
@@ -49,8 +51,8 @@ uint32_t sdg_divergence_hash(const sdg_call_t *call, const sdg_op_t *op,
   return hash;
 }
 
-// The ops of each calling thread so far, by its channel, and one hash of them
-// all. Atomic: a process may finish while a thread is in a call.
+// The number of ops so far and one hash of them all, by the calling thread's
+// channel. Atomic, because a process may finish while a thread is in a call.
 static struct {
   _Atomic(uint32_t) number, total; // total ^ FNV_BASE, so that none is 0
 } ops[SDG_CHANNEL_THREADS];
@@ -70,7 +72,8 @@ void sdg_divergence_say_second(void) {
   atomic_store(&second, true);
 }
 
-// The first rank beside this one whose op of this number was another; -1.
+// Publishes this rank's next op. Returns the first neighbouring rank whose op
+// of this number differs; -1: none.
 static int step_take(uint32_t hash, uint32_t *out_number) {
   const sdg_group_t *group = sdg_job_group();
   if (group->count < 2)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of plans that hold some, by the address of what it is of.
+// Runs plans that hold memory; finds that memory by the operand's address.
 #include "rules/step/held.h"
 
 #include "rules/memory/kept_slot.h"
@@ -22,7 +22,7 @@ static sdg_status_t digest_make(const void *data, const sdg_layout_t *layout,
                                 cudaStream_t stream, uint64_t *out) {
   bool can;
   int64_t bytes = 0;
-  *out = 0; // of memory that cannot be read nothing is known
+  *out = 0; // remains 0 if the memory cannot be read
   return sdg_layout_bytes(layout) == 0
              ? SDG_OK
              : sdg_tensor_digest(data, layout, stream, &can, out, &bytes);
@@ -42,7 +42,8 @@ static int operand_of(const run_t *r, int held) {
   return plan->slab[plan->held[held].own].operand;
 }
 
-// The promise is kept as far as this rank's part goes; each rank looks at its.
+// Uses memory that an earlier call has filled. A checked run compares this
+// rank's part of the operand with what it was then; each rank does so.
 static sdg_status_t taken_open(run_t *r, int held) {
   const sdg_plan_t *plan = r->entry->plan;
   int index = operand_of(r, held);
@@ -64,7 +65,8 @@ static sdg_status_t left_open(run_t *r, int held) {
   const sdg_plan_t *plan = r->entry->plan;
   const void *data = r->call->operand[operand_of(r, held)].data;
   bool same = held > 0 && data == r->call->operand[operand_of(r, 0)].data;
-  // What is left is counted on every rank alike; a slot has one address.
+  // Every rank uses the same number of slots, and a slot has one address: an
+  // operand without memory, or with that of another, gets a spare slot.
   SDG_TRY(sdg_kept_slot_take(same ? NULL : data, &r->slot[held]));
   if (!data || same)
     SDG_TRY(sdg_kept_slot_spare(held, &r->slot[held]));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs plans that hold memory, of what is brought together for one call and
- * read by a later one (sdg_plan_hold). Inside rules/ only. */
+/* Runs plans that hold memory: one call fetches rows of other ranks into it,
+ * and a later call reads them there (sdg_plan_hold). Inside rules/ only. */
 #ifndef SDG_RULES_STEP_HELD_H
 #define SDG_RULES_STEP_HELD_H
 
@@ -8,8 +8,10 @@
 
 #include "rules/step/plan_cache.h"
 
-/* Carries out such a plan, and counts it. What it takes sdg_kept_slot_look has
- * seen, by operand. SDG_E_KEPT where a checked run sees the promise broken. */
+/* Carries out such a plan and counts it. For memory that the plan takes from an
+ * earlier call, sdg_kept_slot_look must have found the slot of the operand.
+ * With SUNDOG_CHECK=1: SDG_E_KEPT if this rank's part of the operand has
+ * changed since it was fetched. */
 sdg_status_t sdg_held_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
                           cudaStream_t stream) SDG_MUST_CHECK;
 

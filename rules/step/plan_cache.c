@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache of plans per calling thread, bounded, least recently used first out.
+// A bounded cache of plans per calling thread; drops the least recently used.
 #include "rules/step/plan_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Without memory uthash leaves the element out, rather than exit.
+// If memory is short, uthash leaves the element out and does not exit.
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "src/job/thread.h"
 
-// Plans of attention have thousands of steps, of some hundred bytes.
+// A plan of attention has thousands of steps of some hundred bytes each.
 enum { PLANS_MAX = 1024, STEPS_MAX = 1 << 18, ROLE_BITS = 8 };
 _Static_assert(
     (int)SDG_ROLE_COUNT <= 1 << (ROLE_BITS - 1),
@@ -23,8 +23,8 @@ typedef struct cached {
   UT_hash_handle hh;
 } cached_t;
 
-// In order of use: uthash iterates in order of insertion, and what is used is
-// inserted again.
+// uthash iterates in order of insertion. A plan that is used is removed and
+// inserted again, so the first one is the least recently used.
 typedef struct cache {
   cached_t *first;
   cached_t *latest;
@@ -37,7 +37,7 @@ void sdg_plan_key_make(const sdg_call_t *call, const sdg_op_t *op,
   memset(out_key, 0, sizeof *out_key);
   out_key->entry = (uint64_t)call->entry;
   for (int i = 0; i < call->operands; i++)
-    // Operands that are absent are left out: their roles tell which are there.
+    // Absent operands are not in the list, so the roles are part of the key.
     out_key->operand[i] = call->operand[i].generation << ROLE_BITS |
                           (uint64_t)!call->operand[i].data << (ROLE_BITS - 1) |
                           (uint64_t)call->operand[i].role;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans by what decides them: entry, generations of all descriptors, and the
- * numbers that the op names; of the calling thread (src/job/thread.h). */
+/* The plans of each calling thread (src/job/thread.h). The key is what decides
+ * a plan: entry, generations of all descriptors, and numbers of the op. */
 #ifndef SDG_RULES_STEP_PLAN_CACHE_H
 #define SDG_RULES_STEP_PLAN_CACHE_H
 
@@ -12,12 +12,12 @@ typedef struct sdg_plan_key {
   uint64_t operand[SDG_OPERANDS_MAX]; /* generation, role, if it has memory */
   uint64_t op_generation;
   uint64_t number[SDG_OP_KEYS];
-  /* Whole view: hashes of placements. Shard view: what is known of memory
+  /* Whole view: hashes of placements. Shard view: hints of memory
    * (rules/place/ones.h). */
   uint64_t placed[SDG_OPERANDS_MAX];
 } sdg_plan_key_t;
 
-/* An output that a call wrote, and what is known of it then
+/* An output that a call writes, and its hint afterwards
  * (src/geometry/hint.h). */
 typedef struct sdg_written {
   size_t bytes; /* 0: none */
@@ -25,19 +25,21 @@ typedef struct sdg_written {
   sdg_hint_t hint;
 } sdg_written_t;
 
-/* Of a call in a pair that reads one tensor (rules/reuse/prefetch.h). */
+/* Which call this is of two that read the same tensor
+ * (rules/reuse/prefetch.h). */
 typedef enum sdg_prefetch_part {
   SDG_PREFETCH_NONE,
   SDG_PREFETCH_FIRST,
   SDG_PREFETCH_SECOND,
 } sdg_prefetch_part_t;
 
-/* What a call reads that ranks must have alike (rules/step/compare.h). */
+/* What a call reads that must be equal on several ranks
+ * (rules/step/compare.h). */
 typedef struct sdg_compared {
-  unsigned due, copied; /* bits of operands: still to be compared; that were
-                           copied */
+  unsigned due, copied; /* bits of operands: to be compared; that have been
+                           copied from the first rank */
   sdg_common_t common[SDG_OPERANDS_MAX];
-  uint64_t use[SDG_OPERANDS_MAX]; /* a number of entry, operand and extents */
+  uint64_t use[SDG_OPERANDS_MAX]; /* a hash of entry, operand and extents */
 } sdg_compared_t;
 
 typedef struct sdg_plan_entry sdg_plan_entry_t;
@@ -48,35 +50,38 @@ struct sdg_plan_entry {
   uint32_t hash;            /* rules/step/divergence.h */
   int recorded;             /* rules/observe/run_record.h */
   sdg_box_t *boxes;         /* rules/observe/values.h; owned, may be NULL */
-  sdg_compared_t *compared; /* owned; NULL: ranks have nothing alike */
+  sdg_compared_t *compared; /* owned; NULL: nothing must be equal */
   sdg_written_t written[SDG_OPERANDS_MAX]; /* shard view */
   bool settled; /* shard view: calls with this key need no agreement, and no
                    look at the rules or at what is known of memory */
   /* rules/reuse/prefetch.h: */
   sdg_prefetch_part_t part;
   int operand; /* SECOND: the tensor of the pair */
-  bool asked;  /* SECOND: the ranks have told each other */
+  bool asked;  /* SECOND: the ranks have exchanged what they know of it */
   sdg_plan_key_t
       *prefetch; /* FIRST: whose exchange goes along; owned, NULL: none */
   /* rules/reuse/kept.h: */
   sdg_prefetch_part_t leaves;
-  int left;          /* the tensor of which messages are kept */
+  int left;          /* the operand whose messages are kept */
   uint64_t messages; /* which ones they are */
 };
 
+/* Fills in the key, but for `placed`, which becomes 0. `op` may be NULL. */
 void sdg_plan_key_make(const sdg_call_t *call, const sdg_op_t *op,
                        sdg_plan_key_t *out_key);
-/* NULL if there is none. */
+/* The calling thread's plan with this key; NULL: it has no such plan. The cache
+ * owns it; it is valid until the next sdg_plan_cache_add. */
 sdg_plan_entry_t *sdg_plan_cache_find(const sdg_plan_key_t *key);
-/* Takes the plan. A cache full of plans, or of their steps, drops the plan used
- * least recently: programs that set their descriptors anew at every step leave
- * plans behind that no call can ask for again, as generations are never reused.
- */
+/* Adds a plan, which the cache owns if this succeeds. The number of plans and
+ * that of their steps is limited; beyond it the least recently used plan is
+ * destroyed. (A program that sets its descriptors anew at every step leaves
+ * plans behind that it cannot use again, because generations are never reused.)
+ * SDG_E_NO_MEMORY. */
 sdg_status_t sdg_plan_cache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
                                 sdg_report_row_t *row,
                                 sdg_plan_entry_t **out_entry) SDG_MUST_CHECK;
 
-/* Drops the plans of all threads, none of which makes a tagged call now. */
+/* Destroys the plans of all threads. No thread may be in a tagged call. */
 void sdg_plan_cache_forget(void);
 
 #endif

@@ -94,10 +94,10 @@ sdg_status_t sdg_step_connect(sdg_plan_t *plan) {
   return SDG_OK;
 }
 
-// What a rank says of a call of which its part was refused, or may have been.
+// A rank's record of how its part of a call ended.
 typedef struct verdict {
   char magic[8];
-  int vendor; // status of its part; NOTHING: it has none
+  int vendor; // the vendor's status; NOTHING: this rank computes no part
 } verdict_t;
 enum { NOTHING = -1 };
 static const char verdict_magic[8] = "verdict";
@@ -134,8 +134,8 @@ static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
   return SDG_OK;
 }
 
-// Collective over the ranks that were refused. One that was not goes on, and is
-// seen to be elsewhere.
+// Exchanges the ranks' verdicts. A rank whose part was accepted does not take
+// part: it is at its next call, and the others see that.
 static sdg_status_t verdict_agree(const sdg_call_t *call, int mine,
                                   int *out_vendor) {
   const sdg_group_t *group = sdg_job_group();
@@ -168,7 +168,7 @@ out:
 static sdg_status_t outcome_judge(sdg_call_t *call, const sdg_plan_t *plan,
                                   const sdg_outcome_t *outcome) {
   call->result = outcome->vendor;
-  // A rank that has nothing to do cannot know what the others were told.
+  // A rank without a part cannot know whether the vendor refused the others'.
   bool asks = plan->share && plan->share->idle;
   if (!outcome->vendor && !asks)
     return SDG_OK;
@@ -208,7 +208,7 @@ sdg_status_t sdg_step_accident(sdg_status_t status) {
 // ---- calls without the memory of a tensor
 // ------------------------------------
 
-// A z that is multiplied with 0 may be anything.
+// A z that is multiplied by 0 may be NULL.
 static bool is_needed(const sdg_call_t *call, const sdg_operand_t *operand) {
   return operand->data_at != SDG_NOWHERE &&
          (operand->role != SDG_ROLE_Z ||
@@ -231,7 +231,7 @@ static int refused_run(void *user, int index, const sdg_call_t *call,
   (void)user, (void)index, (void)exec;
   sdg_rebind_init(call, &own);
   int status = sdg_rebind_invoke(&own);
-  // What was computed is of this rank's piece alone.
+  // The result would be that of this rank's piece only, without halos.
   return status == CUDNN_STATUS_SUCCESS ? CUDNN_STATUS_BAD_PARAM : status;
 }
 
