@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of a captured call of cuDNN by what they mean, whatever entry
- * it is of: a planner asks for BETA, and need not know how the entry names it.
- * interpose/entries.def says which argument is what. Inside rules/ only.
+/* The arguments of a captured call of cuDNN by their meaning: a planner asks
+ * for BETA and need not know which parameter of the entry that is.
+ * interpose/entries.def gives each argument its meaning. Inside rules/ only.
  *
  *   if (sdg_call_scalar(call, SDG_BETA) != 0) ...
  *
@@ -51,16 +51,16 @@ typedef enum sdg_number_argument {
 #include "rules/vendor/arguments.def"
 } sdg_number_argument_t;
 
-/* Where an entry has its arguments, from generate.py: offsets into its struct
- * of arguments plus 1; 0: the entry has no such argument, or no tensor of that
- * role. Of several tensors of one role it is the first. */
+/* Where an entry has its arguments (made by generate.py): offsets in bytes into
+ * its struct of arguments, plus 1. 0: the entry has no such argument, or no
+ * tensor of that role. If several tensors have the role: the first one's. */
 typedef struct sdg_argument_row {
   uint16_t argument[SDG_ARGUMENT_COUNT];
   uint16_t descriptor[SDG_ROLE_COUNT], data[SDG_ROLE_COUNT];
   int operands; /* of a call in which no descriptor is NULL */
 } sdg_argument_row_t;
-/* An entry that no op of cuDNN's handles, or of sundog's own (negative), has
- * no arguments. */
+/* The row of an entry. It is empty for an entry that is not handled by an op of
+ * cuDNN's, and for sundog's own entries (negative). */
 const sdg_argument_row_t *sdg_argument_row(int entry);
 
 /* Whether the call has all tensors of its entry. */
@@ -73,7 +73,8 @@ const void *sdg_call_scalar_at(const sdg_call_t *call,
                                sdg_scalar_argument_t which);
 /* Whether a scalar that the entry has is NULL. */
 bool sdg_call_lacks_scalar(const sdg_call_t *call);
-/* Reads a scalar that has the type of the call's. */
+/* Reads a scalar that has the type of the call's scalars: double if its tensors
+ * are double, else float. */
 double sdg_call_scalar_value(const sdg_call_t *call, const void *scalar);
 /* The values of all scalars and numbers that the call has; at most
  * SDG_CALL_SCALARS. Returns how many. */
@@ -84,12 +85,12 @@ size_t sdg_call_size(const sdg_call_t *call, sdg_size_argument_t which);
 int sdg_call_int(const sdg_call_t *call, sdg_int_argument_t which);
 double sdg_call_number(const sdg_call_t *call, sdg_number_argument_t which);
 /* A tensor's descriptor and memory as the vendor's function gets them. Those of
- * call->operand differ where another tensor stands in: its descriptor remains
- * the program's. */
+ * call->operand differ if another tensor replaces the operand: the descriptor
+ * there remains the program's. */
 void *sdg_call_descriptor(const sdg_call_t *call, sdg_role_t role);
 void *sdg_call_data(const sdg_call_t *call, sdg_role_t role);
 
-/* The bytes of an op's arguments; 0 for what is no op of cuDNN's. */
+/* The bytes of the entry's struct of arguments; 0 if it is no op of cuDNN's. */
 size_t sdg_invoke_bytes(int entry);
 /* Calls the vendor's function, and returns its status;
  * CUDNN_STATUS_NOT_SUPPORTED for an op or a query that entries.def does not say

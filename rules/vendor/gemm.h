@@ -15,16 +15,16 @@ typedef enum sdg_gemm_kind {
   SDG_GEMM_LT,     /* cublasLtMatmul: sizes are in its descriptors */
 } sdg_gemm_kind_t;
 
-/* Types are numbers of cudaDataType_t, -1 where the entry has one that no op
- * reads; ops those of cublasOperation_t. */
+/* Types are numbers of cudaDataType_t (-1: a type that no op reads), ops are
+ * numbers of cublasOperation_t. */
 typedef struct sdg_gemm {
   sdg_gemm_kind_t kind;
   const void *handle;
   int op_a, op_b;
-  int64_t m, n, k; /* of a gemv m and n are those of a as it is stored */
-  bool batched;    /* the entry is about several products, `batch` of them */
-  bool in_pieces; /* shard view: other ranks may have several where this one has
-                     one */
+  int64_t m, n, k; /* gemv: m and n are the extents of a as it is stored */
+  bool batched;    /* the entry computes several products, `batch` of them */
+  bool in_pieces; /* shard view: the batch may be split, so that other ranks may
+                     have several products if this one has one */
   bool addresses; /* a, b and c are arrays of addresses */
   int64_t batch;
   const void *alpha, *beta;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Without memory uthash leaves the element out, rather than exit.
+// If memory is short, uthash leaves the element out and does not exit.
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers for what has no descriptor: equal bytes have equal numbers. Inside
+/* Gives equal bytes equal numbers, for things without a descriptor. Inside
  * rules/ only. */
 #ifndef SDG_RULES_VENDOR_INTERN_H
 #define SDG_RULES_VENDOR_INTERN_H
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of these bytes, as a generation is one of a descriptor: above 0,
- * at most 2^48, never that of other bytes. Of many different ones the least
- * recently used are forgotten and get another number when they come again. 0
- * without memory. Any thread. */
+/* The number of these bytes, used in place of a descriptor's generation: from 1
+ * to 2^48, never that of other bytes. The table is bounded: the least recently
+ * used bytes are forgotten, and get a new number if they occur again. 0 if
+ * memory is short. Any thread may call this. */
 uint64_t sdg_intern(const void *bytes, size_t count);
 
 #endif

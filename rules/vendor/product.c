@@ -141,7 +141,7 @@ static bool scalars_on_device(const sdg_gemm_t *gemm) {
          mode == CUBLAS_POINTER_MODE_DEVICE;
 }
 
-// A single one may be said to lie anywhere.
+// The stride of a batch of one may be 0, which is read as 1.
 static int64_t between_results(const sdg_gemm_t *g) {
   return g->batch <= 1 && g->stride_c == 0 ? 1 : g->stride_c;
 }
@@ -167,8 +167,9 @@ static void gemm_make(const sdg_gemm_t *g, sdg_product_t *p) {
                       g->ldc, between_results(g));
 }
 
-// y = alpha op(A) x + beta y, as the product of x', a row, and op(A)', so that
-// increments are leading dimensions. In rules it is op(A) times x.
+// y = alpha op(A) x + beta y is computed as y' = alpha x' op(A)' + beta y' with
+// rows x' and y', so that increments are leading dimensions. Rules see op(A)
+// times x.
 static void gemv_make(const sdg_gemm_t *g, sdg_product_t *p) {
   bool ta = g->op_a != CUBLAS_OP_N;
   const int64_t extent[] = {ta ? g->n : g->m, 1, ta ? g->m : g->n, g->batch};
@@ -229,7 +230,8 @@ void sdg_product_make(const sdg_gemm_t *gemm, sdg_product_t *out) {
       out->matrix[i].operand = operand++;
 }
 
-// Everything of a product that decides what is done, but for addresses.
+// An interned number of everything that decides the plan of a product, except
+// addresses.
 static uint64_t shape_number(const sdg_call_t *call, const sdg_product_t *p,
                              const sdg_tag_label_t *label) {
   struct {
@@ -269,7 +271,7 @@ static void operand_add(sdg_call_t *call, const sdg_matrix_t *matrix,
 }
 
 void sdg_product_read(const sdg_gemm_t *gemm, sdg_call_t *call) {
-  // In place of descriptors: what ranks agreed on last.
+  // Addresses that serve as descriptors: what ranks agreed on is kept by them.
   static const char mark, room;
   sdg_product_t product;
   sdg_product_make(gemm, &product);
@@ -277,7 +279,7 @@ void sdg_product_read(const sdg_gemm_t *gemm, sdg_call_t *call) {
       sdg_range_label(product.matrix[SDG_RESULT].data);
   uint64_t number = shape_number(call, &product, label);
   call->args = gemm;
-  call->op_descriptor = &room; // of the numbers of sdg_product_rooms
+  call->op_descriptor = &room; // keeps the numbers of sdg_product_rooms
   call->op_generation = number;
   call->operands = 1;
   call->operand[0] = (sdg_operand_t){.role = SDG_ROLE_PRODUCT,

@@ -42,7 +42,7 @@ static bool layout_fits(const layout_t *l) {
          l->rows <= INT32_MAX && l->columns <= INT32_MAX && l->ld > 0;
 }
 
-// False if it does not have the attribute, or has another value than 0.
+// True if the attribute is 0. A descriptor without it: `missing_fits`.
 static bool is_default(const sdg_cublaslt_t *lt, cublasLtMatmulDesc_t desc,
                        cublasLtMatmulDescAttributes_t id, size_t bytes,
                        bool missing_fits) {
@@ -95,7 +95,8 @@ static bool adds(uint32_t epilogue) {
          epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
 }
 
-// Scales of the matrices, and what else belongs to narrow types.
+// True if no attribute asks for more than sundog reads: no scales of matrices
+// (for narrow types), no transposed C, a known epilogue and pointer mode.
 static bool is_plain(const sdg_cublaslt_t *lt, cublasLtMatmulDesc_t desc,
                      const matmul_t *m) {
   static const cublasLtMatmulDescAttributes_t pointers[] = {
@@ -156,7 +157,8 @@ static void result_make(const sdg_gemm_t *gemm, const layout_t *c,
   p->matrix[SDG_RESULT] = matrix_of(p, SDG_ROLE_D, gemm->c, d, SDG_M, SDG_N);
   if (!p->keeps)
     return;
-  // In memory of its own or not, where a rank has nothing nobody can tell.
+  // On a rank without elements the addresses do not tell whether C and D are
+  // the same memory.
   p->matrix[SDG_SOURCE] = matrix_of(p, SDG_ROLE_C, gemm->c_in, c, SDG_M, SDG_N);
   p->fits = p->fits && (gemm->c_in != gemm->c || !gemm->c || same);
 }

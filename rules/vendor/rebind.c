@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the program's with some of the arguments replaced.
+// Makes the program's calls with some of the arguments replaced.
 #include "rules/vendor/rebind.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ void sdg_rebind_init(const sdg_call_t *call, sdg_rebind_t *out) {
     memcpy(&out->args, call->args, sdg_invoke_bytes(call->entry));
 }
 
-// `at` is of a sdg_argument_row_t.
+// `at`: an offset plus 1, as in sdg_argument_row_t; 0: no such argument.
 static void put(sdg_rebind_t *rebind, uint16_t at, const void *value,
                 size_t bytes) {
   if (at)

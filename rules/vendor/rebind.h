@@ -6,16 +6,16 @@
 
 #include "rules/vendor/argument.h"
 
-/* A copy of a call's arguments. The call outlives it. */
+/* A copy of a call's arguments. The call must live longer than the copy. */
 typedef struct sdg_rebind {
   const sdg_call_t *call;
   sdg_args_t args;
 } sdg_rebind_t;
 
 void sdg_rebind_init(const sdg_call_t *call, sdg_rebind_t *out);
-/* Each replaces one argument; an argument that the entry does not have is left
- * out. _put: the descriptor and the memory of operand `index`; _tensor: the
- * same by role. */
+/* Each replaces one argument, or does nothing if the entry has no such
+ * argument. _put: the descriptor and the memory of operand `index`; _tensor:
+ * the same by role. */
 void sdg_rebind_put(sdg_rebind_t *rebind, int index, const void *descriptor,
                     void *data);
 void sdg_rebind_tensor(sdg_rebind_t *rebind, sdg_role_t role,
@@ -27,7 +27,7 @@ void sdg_rebind_pointer(sdg_rebind_t *rebind, sdg_pointer_argument_t which,
 void sdg_rebind_size(sdg_rebind_t *rebind, sdg_size_argument_t which,
                      size_t size);
 void sdg_rebind_int(sdg_rebind_t *rebind, sdg_int_argument_t which, int value);
-/* Makes the call; the vendor's status. */
+/* Calls the real function; returns the vendor's status. */
 int sdg_rebind_invoke(const sdg_rebind_t *rebind);
 
 #endif

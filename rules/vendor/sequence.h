@@ -20,12 +20,12 @@ enum {
   SDG_SEQUENCE_DIMS = CUDNN_SEQDATA_DIM_COUNT
 };
 
-/* Type, extents and strides of operand->descriptor. False if the vendor's
- * library does not read it; nothing is reported. */
+/* Fills in type, extents and strides (elements) from operand->descriptor. False
+ * if the vendor's library cannot read it; nothing is reported. */
 bool sdg_sequence_get(sdg_operand_t *operand);
 
-/* How long each sequence is, batch by batch, beam by beam; as
- * sdg_sequence_get. */
+/* The length of each sequence, in elements along TIME. out_length has batch x
+ * beam elements, the beam innermost. False as sdg_sequence_get. */
 bool sdg_sequence_lengths(const sdg_operand_t *operand, int *out_length);
 
 /* The lengths of sequences with 1 in place of 0, for a descriptor: the vendor's
@@ -34,18 +34,18 @@ bool sdg_sequence_lengths(const sdg_operand_t *operand, int *out_length);
  * for the caller to free. NULL: no length is 0, one is negative, or no memory.
  */
 int *sdg_sequence_nonzero(const int *length, size_t count);
-/* Whether an operand's descriptor has such lengths. */
+/* Whether the program gave operand->descriptor a length of 0. */
 bool sdg_sequence_has_none(const sdg_operand_t *operand);
-/* SDG_E_ATTENTION if that of any operand has: for a call that is the program's
- * as it is, in which the vendor's library takes none. */
+/* SDG_E_ATTENTION if the descriptor of any operand has a length of 0. For calls
+ * that the vendor's library gets as they are: it refuses such lengths. */
 sdg_status_t sdg_sequence_whole(const sdg_call_t *call) SDG_MUST_CHECK;
 
-/* Whether a descriptor can say where the elements of `box` lie: with the last
- * dimension innermost, without gaps. */
+/* Whether a descriptor can describe the elements of `box` with these strides:
+ * the last dimension is innermost and there are no gaps. */
 bool sdg_sequence_packed(const sdg_box_t *box, const int64_t *stride);
-/* Makes a descriptor of elements of this type; the caller's. `length`: of its
- * sequences, as above, each at least 1; NULL: all are full. SDG_E_VENDOR_CALL.
- */
+/* Makes a descriptor, which the caller owns. `length`: as above, each at least
+ * 1; NULL: all sequences are as long as the box. SDG_E_VENDOR_CALL,
+ * SDG_E_LIBRARY_MISSING, SDG_E_NO_MEMORY. */
 sdg_status_t sdg_sequence_create(sdg_type_t type, const sdg_box_t *box,
                                  const int64_t *stride, const int *length,
                                  cudnnSeqDataDescriptor_t *out) SDG_MUST_CHECK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call of cuBLAS on vectors, as its entry says it. */
+/* The arguments of a call of cuBLAS on vectors. */
 #ifndef SDG_RULES_VENDOR_VECTOR_H
 #define SDG_RULES_VENDOR_VECTOR_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 typedef enum sdg_vector_op {
-  SDG_VECTOR_NRM2, /* values: of all elements together */
+  SDG_VECTOR_NRM2, /* to INDEX: one value is made of all elements */
   SDG_VECTOR_ASUM,
   SDG_VECTOR_DOT,
   SDG_VECTOR_INDEX, /* of the largest or the smallest */
@@ -15,10 +15,10 @@ typedef enum sdg_vector_op {
   SDG_VECTOR_AXPY,  /* y = a x + y */
   SDG_VECTOR_SCAL,  /* x = a x */
   SDG_VECTOR_SWAP,
-  SDG_VECTOR_ROT, /* both of both */
+  SDG_VECTOR_ROT, /* x and y are computed from both */
 } sdg_vector_op_t;
 
-/* Types are cudaDataType_t; -1: the entry has none of that. */
+/* Types are cudaDataType_t; -1: the entry has no such vector or result. */
 typedef struct sdg_vector {
   sdg_vector_op_t op;
   const char *entry_name;
@@ -38,8 +38,8 @@ typedef struct sdg_vector_call {
   const void *args;
 } sdg_vector_call_t;
 
-/* Returns the bytes of an element of this cudaDataType_t; 0 if it is none that
- * vectors have. */
+/* Returns the bytes of an element of this cudaDataType_t; 0 for types that
+ * vectors cannot have. */
 size_t sdg_vector_type_bytes(int type);
 
 #endif

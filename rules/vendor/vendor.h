@@ -21,8 +21,8 @@ typedef struct sdg_cudnn {
  * after SDG_E_LIBRARY_MISSING was reported. Callable from any thread. */
 const sdg_cudnn_t *sdg_cudnn_get(void);
 
-/* The same of cuBLAS and cuBLASLt; of programs that do not use it NULL, and an
- * error. */
+/* The same for cuBLAS and cuBLASLt. NULL, with SDG_E_LIBRARY_MISSING reported,
+ * if the program has not loaded the library. */
 typedef struct sdg_cublas {
 #define SDG_CUBLAS(name) __typeof__(&name) name;
 #include "rules/vendor/cublas.def"
@@ -37,7 +37,8 @@ const sdg_cublaslt_t *sdg_cublaslt_get(void);
 
 /* The cublasStatus_t for a failure of this class. */
 int sdg_cublas_status(sdg_vendor_class_t kind);
-/* What the library says of a status, whoever's the call is. */
+/* The library's text for a status, whichever of its functions returned it. The
+ * text lives as long as the process. */
 const char *sdg_vendor_text(sdg_stream_kind_t library, int status);
 
 /* The stream of the call's handle, and whether it is being captured. */
