@@ -12,7 +12,7 @@
 #include "rules/file/setup.h"
 #include "src/observe/report.h"
 
-// What a section asks for that a tensor has not.
+// The words of a section that a tensor does not fit.
 typedef struct lack {
   int misses;
   char text[160]; // of the first ones
@@ -52,8 +52,8 @@ static bool holds(const sdg_term_t *term, int64_t extent) {
   return true;
 }
 
-// In the shard view a tensor has this rank's part of what is split: of the
-// whole the others' are not known here, and taken to be as large.
+// How many pieces make the tensor in this dimension. In the shard view a call
+// has this rank's piece; the other ranks' are assumed to be as large.
 static int64_t pieces_of(const sdg_section_t *section, sdg_dim_t dim) {
   for (int i = 0; section->view == SDG_VIEW_SHARD && i < section->splits; i++)
     if (section->split[i].dim == dim)
@@ -97,8 +97,8 @@ static void terms_judge(const sdg_section_t *section, sdg_family_t family,
       lack_add(lack, "it has no %s", sdg_dim_name(section->split[i].dim));
 }
 
-// `op =` names neither the entry nor its family, or the section is about
-// products and the call is not, or the other way round.
+// True if `op =` names neither the entry nor its family, or if only one of
+// section and call is about products.
 static bool op_lacks(const sdg_section_t *section, const sdg_call_t *call) {
   bool product = sdg_family_is_product(call->family);
   if (product != sdg_section_multiplies(section))
@@ -142,7 +142,7 @@ void sdg_nearest_note(const sdg_call_t *call) {
       snprintf(text, sizeof text, "%s, %s %s, for section '%s': %s",
                call->entry_name, sdg_role_name(operand->role), extents,
                section->name, lack.text);
-      // Of two that lack as much, one that computes something.
+      // If two tensors fit equally well, one of a computing call is preferred.
       sdg_report_near(2 * lack.misses + call->is_query, text);
     }
 }

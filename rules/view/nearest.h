@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tensor of the program was nearest to what the rules ask for, told where
- * none was tagged. */
+/* Finds the tensor of the program that comes nearest to a match with the rules,
+ * for the message that no tensor was tagged. */
 #ifndef SDG_RULES_VIEW_NEAREST_H
 #define SDG_RULES_VIEW_NEAREST_H
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a call of neighbourhood attention out of what the program asks for, and
-// has it carried out.
+// Makes a call from the arguments of sundog_neighborhood_*, and carries it out.
 #include "rules/view/neighborhood.h"
 
 #include <cudnn.h>
@@ -15,8 +14,8 @@
 #include "src/call/tag.h"
 #include "src/job/job.h"
 
-// A descriptor has no extent of 0: no data says so, of the dimensions that may
-// be split.
+// A descriptor cannot have an extent of 0. An empty piece has data NULL; its
+// extents in dimensions that may be split are then 0.
 static sdg_status_t piece_empty(const sdg_call_t *call,
                                 sdg_operand_t *operand) {
   const sdg_rules_t *rules;
@@ -42,7 +41,7 @@ static sdg_status_t piece_empty(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// What the descriptor was before is what the other ranks know of it.
+// The other ranks know the extents that were agreed on before.
 static sdg_status_t pieces_check(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
@@ -92,7 +91,7 @@ static sdg_status_t pieces_read(const sdg_piece_t *piece, int pieces,
 
 // ---- carried out -----------------------------------------------------------
 
-// Whole view: what is read where the ranks do not share the call.
+// Whole view: the memory that a call uses which every rank computes in full.
 static void touch_make(const sdg_call_t *call, sdg_memory_access_t *out) {
   *out = (sdg_memory_access_t){.name = call->entry_name,
                                .stream_kind = SDG_STREAM_CUDNN,
@@ -137,7 +136,7 @@ static sdg_status_t carry_out(sdg_call_t *call) {
                             (cudnnStatus_t)call->result));
 }
 
-// One of the calls whose outputs are kept.
+// A call whose outputs are kept (`sundog verify`).
 static sdg_status_t kept(sdg_call_t *call) {
   if (sdg_values_wanted_of(call))
     sdg_values_begin(call);
@@ -153,7 +152,7 @@ sdg_status_t sdg_neighborhood(const void *handle,
                               const sundog_neighborhood_t *how, int pieces,
                               const sdg_piece_t *piece) {
   SDG_TRY(sdg_neighborhood_check(how));
-  // What does not count is the same for all.
+  // Members without effect are 0, so that equal calls have equal bytes.
   sundog_neighborhood_t clean = {.dims = how->dims,
                                  .cut = how->cut != 0,
                                  .heads = how->heads,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Neighbourhood attention, as the program asks for it. */
+/* sundog_neighborhood_*: attention to a window around each query. */
 #ifndef SDG_RULES_VIEW_NEIGHBORHOOD_H
 #define SDG_RULES_VIEW_NEIGHBORHOOD_H
 
@@ -15,9 +15,9 @@ typedef struct sdg_piece {
 
 enum { SDG_NEIGHBORHOOD_FORWARD = 4, SDG_NEIGHBORHOOD_BACKWARD = 7 };
 
-/* Forward: pieces q, k, v, o; backward q, k, v, do, dq, dk, dv. On the stream
- * of `handle`, a cudnnHandle_t; collective where q is split (sundog.h, which
- * has the errors, too). */
+/* Carries out one call. Forward: the pieces are q, k, v, o; backward: q, k, v,
+ * do, dq, dk, dv. Runs on the stream of `handle` (a cudnnHandle_t). Collective
+ * if q is split. sundog.h lists the errors. */
 sdg_status_t sdg_neighborhood(const void *handle,
                               const sundog_neighborhood_t *how, int pieces,
                               const sdg_piece_t *piece) SDG_MUST_CHECK;

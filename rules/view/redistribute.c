@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a call out of sundog_redistribute, and has it carried out.
+// Makes a call from the arguments of sundog_redistribute, and carries it out.
 #include "rules/view/redistribute.h"
 
 #include <cudnn.h>
@@ -11,7 +11,7 @@
 #include "src/call/tag.h"
 #include "src/job/job.h"
 
-// A descriptor has no extent of 0: no data says so.
+// A descriptor cannot have an extent of 0. An empty piece has data NULL.
 static void piece_empty(const sdg_call_t *call, sdg_operand_t *operand) {
   const sdg_section_t *section = sdg_label_section(operand);
   for (int i = 0; i < section->splits; i++) {
@@ -37,7 +37,7 @@ static sdg_status_t side_read(const sdg_side_t *side, sdg_call_t *call,
   SDG_TRY(sdg_label_placement(side->placement, &operand->label));
   if (!side->data)
     piece_empty(call, operand);
-  // What it was before is what the other ranks know of it.
+  // The other ranks know the extents that were agreed on before.
   const sdg_tag_vector_t *agreed =
       sdg_tag_vector(side->descriptor, operand->generation);
   for (int d = 0; agreed && d < operand->dims; d++)
@@ -50,7 +50,7 @@ static sdg_status_t side_read(const sdg_side_t *side, sdg_call_t *call,
   return SDG_OK;
 }
 
-// On one device: the whole tensor is there, twice.
+// Without a split: every rank has the whole tensor on both sides.
 static sdg_status_t copy(const void *handle, const sdg_side_t *x,
                          const sdg_side_t *y) {
   static const double one_zero[2] = {1, 0};

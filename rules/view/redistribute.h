@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor from one placement to another, as the program asks for it. */
+/* sundog_redistribute: moves a tensor from one placement to another. */
 #ifndef SDG_RULES_VIEW_REDISTRIBUTE_H
 #define SDG_RULES_VIEW_REDISTRIBUTE_H
 
@@ -13,8 +13,8 @@ typedef struct sdg_side {
   void *data;
 } sdg_side_t;
 
-/* y becomes x, on the stream of `handle`, a cudnnHandle_t. Collective over the
- * agreement's group. Where nothing is split y is a copy of x. SDG_E_TAG,
+/* Writes tensor x to y, on the stream of `handle` (a cudnnHandle_t). Collective
+ * over the agreement's group. If nothing is split, y is a copy of x. SDG_E_TAG,
  * SDG_E_DESCRIPTOR, SDG_E_OPERANDS_DIFFER, SDG_E_EXTENTS, and those of rules,
  * agreements and plans. */
 sdg_status_t sdg_redistribute(const void *handle, const sdg_side_t *x,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a captured call: the view it is judged in, and what the
-// program is told.
+// Judges a captured call in its view, and makes the status that the program
+// gets.
 #include "rules/view/registry.h"
 
 #include <cudnn.h>
@@ -110,8 +110,8 @@ sdg_status_t sdg_registry_carry_out(sdg_call_t *call, bool *out_done) {
   return status;
 }
 
-// Of N, too: sums over samples (filter gradients, batch norm, statistics) are
-// among what a graph may hold.
+// A split of N counts, too: a graph may contain sums over samples (filter
+// gradients, batch norm, statistics).
 static bool splits_anything(const sdg_rules_t *rules) {
   for (int s = 0; s < rules->sections; s++)
     if (!rules->section[s].is_local && rules->section[s].splits > 0)
@@ -240,7 +240,7 @@ bool sdg_registry_reset_due(void) {
 }
 
 void sdg_registry_reset(void) {
-  // Where plans are made, all ranks make the communicators.
+  // All ranks make the communicators again when they make new plans.
   sdg_plan_cache_forget();
   sdg_prefetch_forget();
   sdg_kept_slot_forget();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans a call whose operands have to be moved: the op plans one on tensors
-// that are where the op has them, in scratch; what it can bring itself it does.
+// Plans a call whose operands have to be moved: the op plans the call on moved
+// tensors in scratch. One operand may be fetched by the op's own plan instead.
 #include <cudnn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,20 +14,20 @@
 #include "rules/vendor/vendor.h"
 #include "src/exchange/exec.h"
 
-enum { LITERAL = -1 }; // the sub-call that is all of the program's call
+enum { LITERAL = -1 }; // the sub-call that is the whole of the program's call
 
 // The tensors that replace those that move.
 typedef struct moved {
   bool moves[SDG_OPERANDS_MAX];
-  int fetched; // moves, but by the op's plan; -1: none
+  int fetched; // the operand that the op's plan fetches itself; -1: none
   sdg_operand_t operand[SDG_OPERANDS_MAX];
   void *descriptor[SDG_OPERANDS_MAX]; // as the operand's kind says
 } moved_t;
 
-// A plan's, around the op's own.
+// The state of a plan, around that of the op's plan.
 typedef struct state {
   moved_t moved;
-  int room[SDG_OPERANDS_MAX]; // slabs of the tensors
+  int room[SDG_OPERANDS_MAX]; // slabs of the moved tensors
   void *inner;
   void (*inner_destroy)(void *inner);
   int (*inner_run)(void *inner, int index, const sdg_call_t *call,
@@ -54,7 +54,7 @@ static void moved_fini(moved_t *moved) {
 static sdg_status_t describe(const sdg_cudnn_t *cudnn,
                              const sdg_operand_t *operand, const sdg_box_t *box,
                              void **out) {
-  if (is_sequence(operand)) // which is full (colocate() sees to that)
+  if (is_sequence(operand)) // of full length, as the op's colocate() checks
     return sdg_sequence_create(operand->type, box, operand->stride, NULL,
                                (cudnnSeqDataDescriptor_t *)out);
   if (cudnn->cudnnCreateTensorDescriptor((cudnnTensorDescriptor_t *)out) !=
@@ -63,7 +63,7 @@ static sdg_status_t describe(const sdg_cudnn_t *cudnn,
   return sdg_tensor_set(*out, operand->type, box, operand->stride);
 }
 
-// Packed, nested in memory as the program's.
+// Adds a moved tensor: packed, with dimensions nested as in the program's.
 static sdg_status_t moved_add(const sdg_colocation_t *colocation, int index,
                               moved_t *moved) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
@@ -118,8 +118,8 @@ static void rebound_put(const moved_t *moved, int index, void *data,
   sdg_rebind_put(&rebound->rebind, index, moved->descriptor[index], data);
 }
 
-// The call as the op sees it. Addresses are not known yet, but that each is
-// memory of its own.
+// The call as the op sees it. The addresses are not known yet; each operand
+// gets a different one, because each has memory of its own.
 static void rebound_make(const sdg_colocation_t *colocation,
                          const moved_t *moved, rebound_t *out) {
   rebound_init(colocation->call, out);
@@ -163,10 +163,10 @@ static int run(void *user, int index, const sdg_call_t *call,
 // A plan being made.
 typedef struct maker {
   const sdg_colocation_t *colocation;
-  const sdg_tagging_t *tagging; // of the ranks of all operands
+  const sdg_tagging_t *tagging; // with the ranks of all operands
   sdg_plan_t *plan;
   state_t *state;
-  sdg_box_t *need; // of the operand at hand, by rank of the group
+  sdg_box_t *need; // of one operand at a time, by rank of the group
   int own[SDG_OPERANDS_MAX];
   sdg_fetch_t fetch[SDG_OPERANDS_MAX];
 } maker_t;
@@ -175,8 +175,8 @@ static sdg_box_t own_box(const maker_t *m, const sdg_placement_t *placement) {
   return sdg_placement_box(placement, m->tagging->mesh, m->tagging->rank);
 }
 
-// Room for what stands in for the program's tensor, where the op's steps have
-// it; and the tensor.
+// Adds a slab for the moved tensor, which the op's steps use in place of the
+// program's, and a slab for the program's.
 static sdg_status_t room_make(maker_t *m, int index) {
   const sdg_operand_t *operand = &m->colocation->call->operand[index];
   const int64_t *like =
@@ -190,13 +190,13 @@ static sdg_status_t room_make(maker_t *m, int index) {
                           &m->own[index]);
 }
 
-// One operand's way to where the op has it, or back.
+// A move of one operand to where the op needs it, or back.
 typedef struct way {
   const sdg_placement_t *from;
   int source, target; // slabs
 } way_t;
 
-// Fills m->need, too.
+// Also fills m->need.
 static way_t way_of(maker_t *m, int index, bool back) {
   const sdg_placement_t *is = &m->tagging->placement[index];
   const sdg_placement_t *at = sdg_colocate_at(m->colocation, index);
@@ -207,8 +207,8 @@ static way_t way_of(maker_t *m, int index, bool back) {
   return back ? (way_t){at, room, own} : (way_t){is, own, room};
 }
 
-// All in one exchange. What comes back lands in the program's memory after a
-// sub-call that may have been refused.
+// Moves all operands of one direction in one exchange. Results go back to the
+// program's memory after a sub-call, which the vendor may have refused.
 static sdg_status_t ways_make(maker_t *m, const bool *goes, bool back) {
   int operands = m->colocation->call->operands;
   m->plan->axes = 0;
@@ -241,8 +241,8 @@ static sdg_status_t ways_make(maker_t *m, const bool *goes, bool back) {
   return back ? SDG_OK : sdg_plan_join(m->plan, SDG_LANE_COMM);
 }
 
-// The op's steps are there: what they need comes before, what they make goes
-// to where it belongs after them.
+// Puts the moves of inputs before the op's steps, and those of outputs after
+// them.
 static sdg_status_t steps_make(maker_t *m) {
   const sdg_call_t *call = m->colocation->call;
   bool in[SDG_OPERANDS_MAX] = {false}, out[SDG_OPERANDS_MAX] = {false};
@@ -309,8 +309,9 @@ static sdg_status_t plan_extend(const sdg_colocation_t *colocation,
   return status;
 }
 
-// The one operand that comes to the op, if the op can bring it itself with
-// what else it brings: no exchange before that.
+// Finds the operand that the op's plan can fetch itself, together with what it
+// fetches anyway. Only if no other operand has to be moved before the op's
+// steps; this saves an exchange.
 static void fetch_find(const sdg_colocation_t *colocation, const sdg_op_t *op,
                        const sdg_call_t *call, const sdg_tagging_t *tagging,
                        moved_t *moved, sdg_remote_t *out) {
@@ -334,7 +335,7 @@ static void fetch_find(const sdg_colocation_t *colocation, const sdg_op_t *op,
   };
 }
 
-// What the op plans: of all ranks where it brings an operand from them.
+// The op's plan; among all ranks if it fetches an operand from them.
 static sdg_status_t rule_plan(const sdg_colocation_t *colocation,
                               const sdg_op_t *op, const sdg_tagging_t *tagging,
                               const sdg_remote_t *remote,

@@ -33,9 +33,9 @@
 
 // What becomes of a call that is not refused.
 typedef enum way {
-  WAY_UNTAGGED, // the program's call as it is, and not sundog's affair
-  WAY_LITERAL,  // tagged, and the program's call as it is does it
-  WAY_DONE,     // carried out or answered: call->result
+  WAY_UNTAGGED, // the real function gets the program's call; not counted
+  WAY_LITERAL,  // tagged, but right on pieces: the same, counted
+  WAY_DONE,     // carried out or answered; call->result is the status
 } way_t;
 
 // ---- what the rules can reach ----------------------------------------------
@@ -58,7 +58,7 @@ static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
     return; // they are counted
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    // One filter, or one set of parameters, goes with any activation.
+    // The same filter or parameters may be used with any activation.
     if (operand->kind != SDG_OPERAND_FILTER &&
         operand->kind != SDG_OPERAND_PARAMETERS &&
         sdg_tagging_passes(call, i, rules))
@@ -69,9 +69,9 @@ static void mark_passes(const sdg_call_t *call, const sdg_rules_t *rules) {
   }
 }
 
-// Whether a [local] section, or a tag, names the call's tensors, judged by what
-// this rank sees: asked where no [shard] section can match, whatever the other
-// ranks have.
+// Whether a [local] section or a tag names the call's tensors, by what this
+// rank sees. For calls that no [shard] section can match, whatever extents the
+// other ranks have.
 static bool named_local(const sdg_call_t *call, const sdg_rules_t *rules) {
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].label && call->operand[i].label->is_local)
@@ -101,11 +101,11 @@ static sdg_status_t untagged_leave(const sdg_call_t *call,
 
 // ---- agreed calls ----------------------------------------------------------
 
-// Whether this call is an agreement. An answer may make a program ask once more
-// on one rank (a workspace that is too large there), so that a query of agreed
-// descriptors is each rank's own, and not even counted.
-// Products of matrices have no descriptors that would keep what was agreed on:
-// ranks could not tell whose sizes have changed.
+// Whether this call needs an agreement. Queries of agreed descriptors do not,
+// and are not counted: one rank may ask more often than another (if a workspace
+// is too large there). Products of matrices always do: they have no descriptors
+// that keep what was agreed on, so a rank cannot know whether another rank's
+// sizes have changed.
 static bool agreement_due(const sdg_call_t *call, const sdg_rules_t *rules) {
   return sdg_agree_needed(call) || sdg_ones_due(call, rules) ||
          sdg_family_is_product(call->family) ||
@@ -163,7 +163,7 @@ static void outputs_written(const sdg_call_t *call,
   }
 }
 
-// Plans a call; *out_entry is NULL where it is untagged.
+// Plans a call; *out_entry is NULL if it is untagged.
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, const sdg_plan_key_t *key,
                                sdg_plan_entry_t **out_entry) {
@@ -222,8 +222,9 @@ static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry) {
   return sdg_prefetch_run(call, entry, stream);
 }
 
-// Memory is each rank's own: the others cannot know that it is too small. Calls
-// of products may say the sizes of the whole where a rank has a piece.
+// Other ranks cannot know that memory is too small on this one. A product's
+// call may state the sizes of the whole, although this rank has memory for a
+// piece.
 static sdg_status_t memory_check(const sdg_call_t *call) {
   sdg_status_t status =
       sdg_family_is_product(call->family) ? SDG_OK : sdg_memory_fits_all(call);
@@ -313,7 +314,7 @@ static sdg_status_t counted(sdg_call_t *call, const sdg_rules_t *rules,
   return *out_way == WAY_UNTAGGED ? untagged_leave(call, rules, op) : SDG_OK;
 }
 
-// A call that may be tagged, and so concerns all ranks.
+// Judges a call that may be tagged, and so concerns all ranks.
 static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, way_t *out_way) {
   SDG_TRY(sdg_step_check(call));

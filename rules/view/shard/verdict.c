@@ -10,7 +10,7 @@
 #include "rules/place/own.h"
 #include "rules/step/step.h"
 
-// Whether `op =` of the rules keeps a section from an activation of this call.
+// Whether a section fits an activation of this call but for its `op =`.
 static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
@@ -46,9 +46,9 @@ void sdg_shard_verdict_fini(sdg_shard_verdict_t *verdict) {
   sdg_colocate_fini(&verdict->colocation);
 }
 
-// A call that a tensor of every rank's own is in may have others in pieces: it
-// is the ranks' own only if each of them can make it alone, and if it could not
-// be one of pieces as well.
+// A call with a tensor that belongs to each rank alone may have others in
+// pieces. Each rank carries it out alone only if all ranks can, and if the call
+// could not also be one on pieces.
 static sdg_status_t beside_derive(const sdg_call_t *call,
                                   const sdg_rules_t *rules, const sdg_op_t *op,
                                   const sdg_section_t **io_section,

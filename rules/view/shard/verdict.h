@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the rules make of a call whose descriptors are agreed: where its tensors
- * are, and the plan or the answer that follows. */
+/* The verdict on a call whose descriptors are agreed: where its tensors are;
+ * then its plan, or the answer to its query. */
 #ifndef SDG_RULES_VIEW_SHARD_VERDICT_H
 #define SDG_RULES_VIEW_SHARD_VERDICT_H
 
