@@ -4,14 +4,15 @@
 
 #include <stdlib.h>
 
-// Every rank makes the program's call, of all elements: where the operands are
-// not right here, neither is the result, and nobody takes it for that.
+// Every rank makes the program's call for all elements. Elements that are
+// computed from outdated ones are outdated, too, and the table says so.
 
 static sdg_span_t span_of(const sdg_access_t *access) {
   return (sdg_span_t){access->at, access->width};
 }
 
-// The accesses that are vectors: `written`, and `read` where there is another.
+// The accesses that are vectors: `written`, and `read` or NULL. False if there
+// are more.
 static bool vectors_get(const sdg_memory_access_t *memory,
                         const sdg_access_t **written,
                         const sdg_access_t **read) {
@@ -34,8 +35,8 @@ static bool elements_match(const sdg_buffer_t *buffer, const sdg_access_t *at,
          (intptr_t)(buffer->at - at->at) % (intptr_t)elem_bytes == 0;
 }
 
-// Whether what a rank has of y's tensor it has of x's, which lies in its vector
-// where y's does.
+// Whether each rank has at least its piece of y up to date in x, and x lies in
+// its vector where y lies in its own.
 static bool covers(const sdg_buffer_t *x, const sdg_access_t *read,
                    const sdg_buffer_t *y, const sdg_access_t *written) {
   if (x->at - read->at != y->at - written->at || x->axes != y->axes ||
@@ -67,7 +68,7 @@ static bool update_stays(const sdg_buffers_t *table,
     return !sdg_buffers_overlap(table, span_of(written), y) &&
            !sdg_buffers_overlap(table, span_of(read), x) &&
            covers(x, read, y, written);
-  // Others that lie in what is written have to be of the same elements.
+  // Other tensors in the written vector must have the same elements.
   for (int i = 0; i < table->buffers; i++)
     if (sdg_span_overlap(sdg_buffer_span(table->buffer[i]), span_of(written)) &&
         !elements_match(table->buffer[i], written, memory->elementwise))
@@ -77,8 +78,8 @@ static bool update_stays(const sdg_buffers_t *table,
 
 // ---- elements that are moved -----------------------------------------------
 
-// Both vectors of a copy, an exchange or a rotation, the one that is only read
-// first.
+// Both vectors of a copy, an exchange or a rotation; x is the one that is only
+// read, if there is one.
 static bool pair_get(const sdg_memory_access_t *memory, const sdg_access_t **x,
                      const sdg_access_t **y) {
   *x = *y = NULL;
@@ -114,8 +115,9 @@ static bool is_seen(const sdg_buffers_t *table, const sdg_access_t *vector) {
          sdg_span_contain(allocation, span_of(vector));
 }
 
-// Whether tensors go along as they are, from x to y and, where both are
-// written, back: none is cut, and nothing of what was there is left.
+// Whether the tensors in x move to y as they are and, if both are written,
+// those in y to x: each lies in its vector as a whole, and nothing of the old
+// ones remains.
 static bool moves(const sdg_buffers_t *table, const sdg_memory_access_t *memory,
                   const sdg_access_t *x, const sdg_access_t *y) {
   int x_contained, y_contained;
@@ -139,7 +141,7 @@ static bool pair_stays(const sdg_buffers_t *table,
     return true;
   int of_x = tensors_in(table, x, &contained);
   int of_y = tensors_in(table, y, &contained);
-  // What is the same everywhere is right in a part of what is in pieces.
+  // Values that every rank has may overwrite a part of a tensor in pieces.
   if (of_x == 0 && !both)
     return of_y > 0 && (memory->gaps || contained < of_y);
   if (of_x != 1 || of_y != 1)
@@ -158,9 +160,10 @@ bool sdg_elements_stay(const sdg_buffers_t *table,
                                                  : pair_stays(table, memory);
 }
 
-// ---- what is known then ----------------------------------------------------
+// ---- the table after the call ----------------------------------------------
 
-// Written anew: halos and what else was brought are another's again.
+// Replaces the entry of a written tensor: each rank has its own piece up to
+// date, but no longer halos or other fetched elements.
 static sdg_status_t renew(sdg_buffers_t *table, const sdg_buffer_t *buffer,
                           const sdg_mesh_t *mesh, int self) {
   sdg_placement_t placement;
@@ -173,8 +176,8 @@ static sdg_status_t renew(sdg_buffers_t *table, const sdg_buffer_t *buffer,
   return status;
 }
 
-// All that lies in the vector, in the order of numbers; new ones have larger
-// numbers than `last`.
+// The same for all tensors in the vector, in the order of their numbers. New
+// entries have larger numbers than `last`.
 static sdg_status_t vector_renew(sdg_buffers_t *table,
                                  const sdg_access_t *vector, uint64_t last,
                                  const sdg_mesh_t *mesh, int self) {
@@ -189,14 +192,14 @@ static sdg_status_t vector_renew(sdg_buffers_t *table,
   return SDG_OK;
 }
 
-// A tensor on its way from one vector to the other.
+// A tensor that moves from one vector to the other.
 typedef struct moved {
   uintptr_t at;
   sdg_layout_t layout;
   sdg_placement_t placement;
 } moved_t;
 
-// Takes down what lies in `from`, by its place in `to`.
+// Lists the tensors in `from` with the addresses that they get in `to`.
 static sdg_status_t moved_add(const sdg_buffers_t *table,
                               const sdg_access_t *from, const sdg_access_t *to,
                               moved_t *moved, int *count) {

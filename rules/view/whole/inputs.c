@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a new input of a call, and its comparison.
+// Finds new inputs of a call, and compares them.
 #include "rules/view/whole/inputs.h"
 
 #include <stdlib.h>
@@ -12,11 +12,11 @@
 #include "src/job/digests.h"
 #include "src/job/job.h"
 
-// What of a call is new: bits of operands that are read for the first time; a
-// number of what was copied to the others.
+// The new inputs of a call: bits of operands that are read for the first time;
+// a digest of what the program copied to the others.
 typedef struct news {
   unsigned first;
-  int again; // the first operand to which was copied; -1: none
+  int again; // the first operand that has copied values; -1: none
   uint64_t copied;
 } news_t;
 
@@ -25,7 +25,7 @@ static sdg_span_t span_of(const sdg_operand_t *operand) {
   return (sdg_span_t){(uintptr_t)operand->data, sdg_layout_bytes(&layout)};
 }
 
-// All of an operand, on every rank.
+// The due operands, to be compared in full on all ranks.
 static void compared_fill(const sdg_call_t *call, unsigned due,
                           sdg_compared_t *out) {
   memset(out, 0, sizeof *out);
@@ -77,7 +77,8 @@ static sdg_status_t differ(const sdg_call_t *call, const sdg_digests_t *all,
                   sdg_role_name(operand->role), extents, call->entry_name, who);
 }
 
-// Whether parameters that differ are copied: at their first use.
+// Whether a differing operand is copied from the first rank: parameters are, at
+// their first use.
 static bool is_copied(const sdg_operand_t *operand) {
   uint64_t unused = 0;
   return sdg_options_get()->parameters == SDG_PARAMETERS_RANK0 &&

@@ -7,13 +7,13 @@
 #include "rules/place/op.h"
 #include "src/geometry/buffer.h"
 
-/* Compares what a tagged call reads and no tagged call has made, or read
- * before (SUNDOG_COMPARE): its bytes at its first use, or, of what the program
- * copied from the host to where it has been compared, the copied ones. What is
- * distributed is left out: tagged calls made it. Nothing is exchanged where
- * nothing is new. Collective like the call; the lock of the table is held, and
- * everything that the call reads in full is up to date. SDG_E_INPUTS_DIFFER,
- * SDG_E_VALUES_DIFFER, alike on every rank. */
+/* Compares the ranks' bytes of inputs that are new: no tagged call has written
+ * or read them before (SUNDOG_COMPARE). If the program copies new values from
+ * the host to memory that has been compared, the copied bytes are compared.
+ * Distributed tensors are not compared, because tagged calls made them. Makes
+ * no exchange if nothing is new. Collective like the call. The caller holds the
+ * lock of the table, and everything that the call reads in full is up to date.
+ * SDG_E_INPUTS_DIFFER, SDG_E_VALUES_DIFFER, the same on every rank. */
 sdg_status_t sdg_inputs_compare(const sdg_call_t *call,
                                 sdg_buffers_t *table) SDG_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The section of a call in the whole view, and where its tensors are by it.
+// Finds the section of a call in the whole view, and places its tensors.
 #include "rules/view/whole/place.h"
 
 #include <stdlib.h>
@@ -48,9 +48,9 @@ const sdg_buffer_t *sdg_whole_buffer(sdg_buffers_t *table,
              : NULL;
 }
 
-// What the section's `parts =` says of this extent. "agree" is even, and so is
-// an extent that listed sizes do not add up to: parts decide who works on what,
-// and a tensor between two calls may have any extent.
+// The section's `parts =` for this extent. "agree" means even. If listed sizes
+// do not add up to the extent, it is cut evenly, too: parts only share out the
+// work, and a tensor between two calls may have any extent.
 static const char *parts_of(const sdg_rules_split_t *split, int64_t extent) {
   if (strcmp(split->parts, "agree") == 0)
     return "even";
@@ -85,7 +85,7 @@ fail:
   return status;
 }
 
-// Where an operand is: as it was written, if that is what the section splits.
+// Places an operand: as it was written, if the same dimensions are split.
 static sdg_status_t operand_place(const sdg_call_t *call, int index,
                                   const sdg_section_t *section,
                                   const sdg_buffer_t *buffer,
@@ -109,7 +109,7 @@ sdg_status_t sdg_whole_tagging(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_tagging_group(section, out);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    // Windows place their outputs themselves.
+    // Ops with windows place their outputs themselves.
     if (!sdg_role_is_activation(operand->role) || operand->dims < 1 ||
         (operand->is_output &&
          !sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values in host memory that are exchanged over the control channel.
+// Exchanges values in host memory over the control channel.
 #include "rules/view/whole/root_broadcast.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static sdg_status_t measured_take(const char *entry_name,
   if (sdg_job_group()->count < 2)
     return SDG_OK;
   SDG_TRY(sdg_whole_own(entry_name));
-  // As many as go into a record: nobody looks at more than the best few.
+  // As many as fit in a record; a program looks at the best few only.
   int max = (int)((sizeof record - sizeof *io_count) / each);
   if (room > max)
     room = max;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole view: what a call gives a program in host memory becomes what it gave
- * the first rank, so that programs decide by it alike on every rank. */
+/* Whole view: replaces results in host memory by those of the first rank, so
+ * that decisions of the program that depend on them are the same on every rank.
+ */
 #ifndef SDG_RULES_VIEW_WHOLE_ROOT_BROADCAST_H
 #define SDG_RULES_VIEW_WHOLE_ROOT_BROADCAST_H
 
@@ -9,15 +10,14 @@
 #include "rules/file/file.h"
 #include "src/base/status.h"
 
-/* A call has returned a value through a pointer: nothing is done if that is to
- * device memory. Collective, for the thread that makes tagged calls; any
- * failure breaks the job. */
+/* Replaces the value of `bytes` bytes that a call has returned at `result`, or
+ * does nothing if that is device memory. Collective; only the thread that makes
+ * tagged calls may call this. Any failure breaks the job. */
 sdg_status_t sdg_root_broadcast_result(const char *entry_name, void *result,
                                        size_t bytes) SDG_MUST_CHECK;
 
-/* A call has measured *io_count things and put `each` bytes of each one into
- * `measured`, which has room for `room`. Joins the job of `rules`; then as
- * above. */
+/* The same for *io_count results of `each` bytes at `measured`, which has room
+ * for `room` results. First joins the job of `rules`. */
 sdg_status_t sdg_root_broadcast_measured(const char *entry_name,
                                          const sdg_rules_t *rules,
                                          int *io_count, void *measured,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The distributed tensors in the program's memory, kept true call by call.
+// Updates the table of distributed tensors in the program's memory, call by
+// call.
 #include "rules/view/whole/settle.h"
 
 #include <cudnn.h>
@@ -23,7 +24,7 @@ static _Thread_local char thread_mark;
 
 sdg_status_t sdg_whole_own(const char *entry_name) {
   SDG_TRY(sdg_thread_claim(entry_name));
-  // Of a thread that has ended the next one gets the channel.
+  // If that thread has ended, the next one gets its channel.
   if (atomic_load(&owner) && atomic_load(&owner) != &thread_mark &&
       atomic_load(&owner_channel) != sdg_channel_get())
     return sdg_fail(SDG_E_VIEW_WHOLE, "%s by a second thread", entry_name);
@@ -120,7 +121,7 @@ sdg_status_t sdg_whole_stream(const sdg_memory_access_t *memory,
 static sdg_status_t accesses_settle(const sdg_memory_access_t *memory,
                                     cudaStream_t stream,
                                     sdg_report_row_t *row) {
-  // What is overwritten may be read by the same call.
+  // Two passes, because a call may read what it overwrites.
   for (int pass = 0; pass < 2; pass++)
     for (int i = 0; i < memory->accesses; i++)
       if (memory->access[i].reads == (pass == 0))
@@ -134,7 +135,8 @@ static sdg_status_t accesses_settle(const sdg_memory_access_t *memory,
   return SDG_OK;
 }
 
-// What is written stays in pieces; scalars may lie in device memory.
+// An elementwise call on pieces: the written tensors stay in pieces. Its
+// scalars may be in device memory.
 static sdg_status_t elements_run(const sdg_memory_access_t *memory,
                                  cudaStream_t stream, sdg_report_row_t *row) {
   for (int i = 0; i < memory->accesses; i++)
@@ -148,7 +150,7 @@ static sdg_status_t elements_run(const sdg_memory_access_t *memory,
                            sdg_job_rank());
 }
 
-// A small copy out of device memory to where there is none.
+// A small copy from device memory to the host; NULL: the call is none.
 static const sdg_access_t *host_read(const sdg_memory_access_t *memory) {
   const sdg_access_t *from = NULL;
   sdg_span_t span;
@@ -184,7 +186,7 @@ static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
     SDG_TRY(elements_run(memory, stream, row));
   else if (sdg_memory_table()->buffers > 0)
     SDG_TRY(accesses_settle(memory, stream, row));
-  // Another thread's copies have no place in the order of all ranks.
+  // Copies of another thread may have another order on other ranks.
   if (read && sdg_whole_owned()) {
     SDG_TRY(sdg_divergence_update(memory->name, read->width * read->height));
     return sdg_update_from_first((void *)read->at, read->width, read->pitch,
@@ -200,8 +202,8 @@ sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) {
       (memory->accesses == 0 && !memory->everything))
     return SDG_OK;
   (void)sdg_memory_lock();
-  // A second thread may copy while the first one waits for it: then what it
-  // needs of the other ranks is in its place in the order of all.
+  // A second thread may copy while the first one waits for it. Then its
+  // exchanges have the same order on all ranks.
   int channel = sdg_channel_own;
   sdg_channel_own = atomic_load(&owner_channel);
   if (!sdg_whole_owned() && sdg_memory_table()->buffers > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole view: what calls do to the distributed tensors in the program's memory.
- * Any thread; in calls that need the other ranks the lock of rules/memory is
- * held, so that there is one order of them. */
+/* Whole view: tracks what calls do to the distributed tensors in the program's
+ * memory. Any thread may call this. Calls that need other ranks hold the lock
+ * of rules/memory, so that their order is the same on all ranks. */
 #ifndef SDG_RULES_VIEW_WHOLE_SETTLE_H
 #define SDG_RULES_VIEW_WHOLE_SETTLE_H
 
@@ -11,30 +11,32 @@
 #include "src/call/memory_access.h"
 #include "src/observe/report.h"
 
-/* Host reads up to this size take the first rank's bytes, so that what a
- * program decides by them it decides alike on every rank. */
+/* A copy to the host of at most so many bytes gives every rank the first rank's
+ * bytes, so that decisions of the program are the same on every rank. */
 enum { SDG_HOST_READ_BYTES = 4096 };
 
-/* Before a call that no op shares: what it may read or write is brought up to
- * date in full on every rank, what it overwrites is forgotten; afterwards it is
- * the same everywhere. SDG_E_THREAD; any failure breaks the job. */
+/* To be called before a call that no op shares: brings all memory that it may
+ * read or write in part up to date in full on every rank, and removes what it
+ * overwrites from the table, because every rank will have it in full.
+ * SDG_E_THREAD; any failure breaks the job. */
 sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) SDG_MUST_CHECK;
 
-/* Makes this the one thread of the rank that makes tagged calls: two would keep
- * the table in an order that other ranks' do not have. The job is joined, the
- * lock held. SDG_E_VIEW_WHOLE, and those of sdg_thread_claim. */
+/* Makes the calling thread the only one of the rank that makes tagged calls:
+ * the order of two threads' calls could differ from rank to rank. The job is
+ * joined and the caller holds the lock. SDG_E_VIEW_WHOLE and the errors of
+ * sdg_thread_claim. */
 sdg_status_t sdg_whole_own(const char *entry_name) SDG_MUST_CHECK;
 
-/* Whether the calling thread is that. */
+/* Whether the calling thread is this thread. */
 bool sdg_whole_owned(void);
 
-/* The stream of a call; *out_capturing: it is captured, and the call runs when
- * the graph is launched, which touches everything. */
+/* The stream of a call. *out_capturing: the stream is being captured; the call
+ * runs when the graph is launched, which may use any memory. */
 sdg_status_t sdg_whole_stream(const sdg_memory_access_t *memory,
                               cudaStream_t *out_stream,
                               bool *out_capturing) SDG_MUST_CHECK;
-/* With the lock held: brings a buffer up to date for need[rank of the job],
- * NULL: in full. */
+/* With the lock held: brings the box need[rank] of a buffer up to date on each
+ * rank of the job; `need` NULL: the whole buffer. Collective. */
 sdg_status_t sdg_whole_update(sdg_buffer_t *buffer, const sdg_box_t *need,
                               const char *cause, cudaStream_t stream,
                               sdg_report_row_t *row) SDG_MUST_CHECK;

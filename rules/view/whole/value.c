@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes values of vectors in pieces: each rank of its elements, then together.
+// Computes values of vectors in pieces: each rank that of its elements, then
+// the ranks combine these.
 #include "rules/view/whole/value.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "src/job/thread.h"
 #include "src/plan/plan.h"
 
-// One vector of the call, and where this rank's elements of it are.
+// One vector of the call, and the address of this rank's elements of it.
 typedef struct operand {
   const void *at;
   int64_t inc;
@@ -51,8 +52,8 @@ static sdg_status_t pack(const operand_t *o, const sdg_vector_share_t *share,
   return SDG_OK;
 }
 
-// A rank without elements makes the value of an element 0, so that the
-// vendor's library judges the same call on every rank.
+// A rank without elements computes the value of one element 0, so that the
+// vendor's library gets a call on every rank and may refuse it.
 static sdg_status_t packed_fill(const operand_t *o,
                                 const sdg_vector_share_t *share,
                                 cudaStream_t stream) {
@@ -78,7 +79,7 @@ static sdg_status_t packed_make(operand_t *x, operand_t *y,
   return y_bytes ? packed_fill(y, share, stream) : SDG_OK;
 }
 
-// The call on this rank's elements: in place where they are one run.
+// The call on this rank's elements; they are not packed if they are one run.
 static sdg_status_t piece_make(const sdg_vector_t *vector,
                                const sdg_vector_share_t *share,
                                cudaStream_t stream, sdg_vector_t *out) {
@@ -100,7 +101,7 @@ static sdg_status_t piece_make(const sdg_vector_t *vector,
   return SDG_OK;
 }
 
-// The result is written by every rank in full.
+// Every rank writes the whole result.
 static sdg_status_t result_settle(const sdg_memory_access_t *memory,
                                   const sdg_vector_t *vector,
                                   cudaStream_t stream) {
@@ -118,8 +119,8 @@ static bool share_get(const sdg_vector_t *vector, sdg_vector_share_t *out) {
          !(out->axes & ~sdg_job_axes());
 }
 
-// Decides, and makes ready what this rank calls; *out_done: it is to be made in
-// pieces.
+// Decides whether the value is computed in pieces (*out_done), and prepares
+// this rank's call.
 static sdg_status_t value_begin(const sdg_memory_access_t *memory,
                                 const sdg_vector_t *vector, bool *out_done,
                                 sdg_vector_share_t *out_share,
@@ -149,7 +150,7 @@ sdg_status_t sdg_whole_value(const sdg_memory_access_t *memory,
   sdg_vector_t piece;
   sdg_vector_share_t share;
   *out_done = false;
-  // Another thread's values have no place in the order of all ranks.
+  // Values of another thread may have another order on other ranks.
   if (!sdg_job_joined() || sdg_job_group()->count < 2 || !sdg_whole_owned() ||
       !vector->result || !sdg_together_may(vector))
     return SDG_OK;

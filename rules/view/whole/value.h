@@ -9,12 +9,12 @@
 #include "src/base/status.h"
 #include "src/call/memory_access.h"
 
-/* Carries out a call that makes a value. *out_done: every rank has the value,
- * or the vendor's library refused the call: *out_result is its status.
- * Otherwise the vectors stay as they are and no rank has called anything: they
- * are not in pieces, or not in pieces of which the value can be made
- * (rules/view/whole/vector_share.h, sdg_together_may). `memory` is what the
- * call touches. Collective where out_done; any failure breaks the job. */
+/* Carries out a call that computes a value. *out_done true: every rank has the
+ * value, or the vendor's library refused the call; *out_result is its status.
+ * False: nothing was called and the vectors are unchanged, because they are not
+ * in pieces, or the value cannot be computed from these pieces
+ * (rules/view/whole/vector_share.h, sdg_together_may). `memory`: the memory
+ * that the call uses. Collective if out_done; any failure breaks the job. */
 sdg_status_t sdg_whole_value(const sdg_memory_access_t *memory,
                              const sdg_vector_t *vector,
                              const sdg_vector_call_t *call, bool *out_done,

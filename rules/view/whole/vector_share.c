@@ -6,9 +6,9 @@
 
 #include "src/base/hash.h"
 
-// A tensor in the vector is a nest of dimensions, in the order of its strides,
-// of which some are split. What lies between its elements belongs to whoever
-// has the row before it, so that the pieces have every byte once.
+// A tensor in the vector is a nest of dimensions in the order of its strides;
+// some are split. Bytes between its elements belong to the rank that has the
+// row before them, so that each byte belongs to exactly one piece.
 
 enum { TILES = 16, CUTS = SDG_VECTOR_DIMS };
 static const int64_t OUTERMOST = INT64_MAX / 4;
@@ -85,9 +85,9 @@ static cut_t cut_of(const sdg_buffer_t *buffer, int d) {
                  .unit = 1};
 }
 
-// The nest, in bytes; a dimension that is not split is one with that around it.
-// So it has a cut for each split, which are not more than the mesh has axes,
-// and perhaps one around them.
+// Makes the nest, in bytes. A dimension that is not split is merged with the
+// one around it. So the nest has one cut per split, at most as many as the mesh
+// has axes, and perhaps one more around them.
 static bool nest_make(const sdg_buffer_t *buffer, tile_t *tile) {
   const sdg_layout_t *layout = &buffer->layout;
   int order[SDG_DIMS_MAX], dims = dims_order(layout, order);
@@ -123,14 +123,14 @@ static bool nest_make(const sdg_buffer_t *buffer, tile_t *tile) {
   return true;
 }
 
-// Whether an element of the vector lies across a cut `bytes` from the tensor's
-// first byte. All dimensions but the innermost begin with the same phase.
+// Whether a cut at `bytes` from the tensor's first byte goes through an element
+// of the vector. All dimensions but the innermost begin with the same phase.
 static bool crosses(const strip_t *strip, int64_t phase, int64_t bytes) {
   int64_t after = modulo(bytes - phase, strip->step_bytes);
   return after > 0 && after < strip->elem_bytes;
 }
 
-// From bytes to elements of the vector.
+// Converts the nest from bytes to elements of the vector.
 static bool nest_convert(const strip_t *strip, int64_t phase, tile_t *tile) {
   cut_t *inner = &tile->cut[tile->cuts - 1];
   for (cut_t *cut = tile->cut; cut < inner; cut++) {
@@ -168,8 +168,8 @@ static bool tile_make(const sdg_buffer_t *buffer, const strip_t *strip,
           (nest_make(buffer, tile) && nest_convert(strip, phase, tile)));
 }
 
-// The tensors in a vector, by their places; -1: too many, or not one after
-// another.
+// Lists the tensors in a vector by their addresses; -1: too many, they overlap,
+// or one of them has no tile.
 static int tiles_make(const sdg_buffers_t *table, const strip_t *strip,
                       tile_t *tile) {
   int tiles = 0;
@@ -235,7 +235,7 @@ typedef struct maker {
   sdg_vector_share_t *out;
 } maker_t;
 
-// Adds what this rank has of a box of the tile.
+// Adds this rank's block of a box of the tile.
 static void block_add(maker_t *maker) {
   const tile_t *tile = maker->tile;
   sdg_vector_block_t block = {.first = tile->origin};
@@ -300,7 +300,7 @@ static bool at_zero(const sdg_mesh_t *mesh, int rank, sdg_axes_t axes) {
   return true;
 }
 
-// What is the same on every rank is the first one's along the axes.
+// Elements that every rank has count for the first rank along the axes.
 static void common_add(maker_t *maker, int64_t lo, int64_t hi) {
   const tile_t common = {
       .origin = lo, .cuts = 1, .cut = {{.extent = hi - lo, .step = 1}}};

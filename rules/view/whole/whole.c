@@ -44,7 +44,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_op_t *op,
   if (periodic && !knows)
     return sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
                     call->entry_name);
-  // A rank alone has rows around its dimensions, too.
+  // A periodic dimension needs a plan on one rank, too.
   if (knows && (tagging->ranks > 1 || periodic))
     SDG_TRY(op->share(call, tagging, out_plan));
   if (*out_plan && (*out_plan)->share)
@@ -119,8 +119,8 @@ static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rules_t *rules,
 
 // ---- carrying it out -------------------------------------------------------
 
-// Where this call writes must be memory that was seen allocated: in any other
-// nobody would bring it up to date for who reads it.
+// Outputs must be in memory whose allocation sundog has seen: in other memory
+// they could not be brought up to date before the program reads them.
 static sdg_status_t output_check(const sdg_call_t *call,
                                  const sdg_operand_t *output) {
   bool seen;
@@ -148,13 +148,13 @@ static sdg_status_t input_prepare(const sdg_call_t *call, int index,
   if (need && buffer)
     SDG_TRY(
         sdg_whole_update(buffer, need, call->entry_name, stream, entry->row));
-  // Other tensors in the same memory, seen through other descriptors.
+  // Other tensors in the same memory, which other descriptors describe.
   sdg_access_t access = sdg_operand_access(operand, true, false);
   return sdg_whole_settle(&access, need ? buffer : NULL, call->entry_name,
                           stream, entry->row);
 }
 
-// Workspaces, and what else the call has no descriptor of.
+// Workspaces and other memory without a descriptor.
 static sdg_status_t others_prepare(const sdg_call_t *call,
                                    const sdg_plan_entry_t *entry,
                                    cudaStream_t stream) {
@@ -170,8 +170,8 @@ static sdg_status_t others_prepare(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// What else lies in the output's memory has to be right before a part of it is
-// overwritten.
+// Brings other tensors in the output's memory up to date before a part of them
+// is overwritten.
 static sdg_status_t output_prepare(const sdg_call_t *call, int index,
                                    sdg_buffers_t *table,
                                    const sdg_plan_entry_t *entry,
@@ -224,7 +224,7 @@ static sdg_status_t share_run(sdg_call_t *call, const sdg_op_t *op,
   return SDG_OK;
 }
 
-// For `sundog verify`: each output's part that is this rank's.
+// For `sundog verify`: keeps this rank's piece of each output.
 static void values_expect(const sdg_call_t *call, const sdg_share_t *share) {
   sdg_box_t own[SDG_OPERANDS_MAX];
   memset(own, 0, sizeof own);
@@ -261,8 +261,8 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
   }
   SDG_TRY(sdg_stream_of(call, &stream));
   SDG_TRY(share_run(call, op, table, entry, stream));
-  // Pieces of it were refused, on every rank. What becomes of all of it is for
-  // the real function to say, which the program's own call asks.
+  // The vendor refused the pieces on every rank, but may accept the whole:
+  // every rank makes the program's own call.
   if (call->result && !entry->plan->share->around) {
     call->result = CUDNN_STATUS_SUCCESS;
     *out_done = false;
@@ -283,7 +283,7 @@ static sdg_status_t enter(const sdg_call_t *call, const sdg_rules_t *rules,
   SDG_TRY(sdg_whole_own(call->entry_name));
   SDG_TRY(sdg_step_check(call));
   sdg_step_number(call);
-  // Ranks that see the same tensors have nothing to tell each other.
+  // All ranks see the same descriptors, so only checked runs compare them.
   return sdg_options_get()->check ? sdg_step_agree(call, op, &wait_ns) : SDG_OK;
 }
 
@@ -300,8 +300,7 @@ static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
-// A tagged call that every rank carries out in full: what it reads is up to
-// date.
+// A tagged call that every rank carries out in full. Its inputs are up to date.
 static sdg_status_t in_full(const sdg_call_t *call) {
   sdg_buffers_t *table = sdg_memory_lock();
   sdg_status_t status = sdg_inputs_compare(call, table);
