@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operand of a call leads, and where the others have to be.
+// Finds the operand of a call that leads, and where the others have to be.
 #include "rules/place/colocate.h"
 
 #include <string.h>
@@ -30,7 +30,8 @@ bool sdg_colocate_moves(const sdg_colocation_t *colocation, int index) {
                                    sdg_colocate_at(colocation, index));
 }
 
-// The vendor's library has no empty tensors.
+// Whether some rank has no elements; the vendor's library refuses empty
+// tensors.
 static bool some_empty(const sdg_placement_t *placement) {
   for (int d = 0; d < placement->dims; d++)
     for (int p = 0; p < placement->part[d].pieces; p++)
@@ -151,7 +152,7 @@ static void placements_drop(sdg_colocation_t *colocation) {
   }
 }
 
-// Scales are cut as the activation that leads is.
+// Scales are cut as the lead is.
 static sdg_status_t scales_place(sdg_colocation_t *colocation,
                                  const sdg_rules_t *rules) {
   for (int i = 0; i < colocation->call->operands; i++) {
@@ -169,7 +170,7 @@ static sdg_status_t scales_place(sdg_colocation_t *colocation,
   return SDG_OK;
 }
 
-// *io_empties becomes true where all fit but for a rank without elements.
+// *io_empties becomes true if all fit, but a rank would get no elements.
 static sdg_status_t lead_try(sdg_colocation_t *colocation,
                              const sdg_rules_t *rules, const sdg_op_t *op,
                              int lead, const sdg_place_t *place,
@@ -194,8 +195,8 @@ static sdg_status_t lead_try(sdg_colocation_t *colocation,
   return SDG_OK;
 }
 
-// In the order of operands; where every element is for itself, an output comes
-// first, as inputs are moved once.
+// Tries each operand as lead, in their order. In elementwise ops an output
+// comes first: then only the inputs are moved.
 static sdg_status_t each_try(sdg_colocation_t *colocation,
                              const sdg_rules_t *rules, const sdg_op_t *op,
                              bool *io_empties) {
@@ -219,8 +220,8 @@ static sdg_status_t each_try(sdg_colocation_t *colocation,
   return SDG_OK;
 }
 
-// What a [local] section names is all of it on every rank, if its size can be
-// that; otherwise sizes tell that it is not.
+// A tensor that a [local] section names is taken as whole on every rank, if its
+// size fits that; otherwise as a piece.
 sdg_status_t sdg_colocate_lead(sdg_colocation_t *colocation,
                                const sdg_rules_t *rules, const sdg_op_t *op) {
   int places[SDG_OPERANDS_MAX];
@@ -254,7 +255,7 @@ static sdg_status_t places_list(sdg_colocation_t *colocation,
 
 // ---- the call --------------------------------------------------------------
 
-// Whether the op's tagging is the one that is there already.
+// Whether operands move; if not, whether the op's tagging is the call's.
 static sdg_colocate_result_t result_of(const sdg_colocation_t *colocation,
                                        const sdg_tagging_t *tagging) {
   bool same = colocation->tagging.section == tagging->section &&
@@ -269,7 +270,8 @@ static sdg_colocate_result_t result_of(const sdg_colocation_t *colocation,
   return same ? SDG_COLOCATE_NOTHING : SDG_COLOCATE_READ;
 }
 
-// Where the program's tensors are, and the ranks that take part.
+// Sets in the tagging where the program's tensors are, and the ranks that take
+// part.
 static sdg_status_t tagging_correct(const sdg_colocation_t *colocation,
                                     sdg_tagging_t *tagging) {
   sdg_axes_t axes = tagging->axes | colocation->tagging.axes;
@@ -290,7 +292,7 @@ static sdg_status_t tagging_correct(const sdg_colocation_t *colocation,
   return SDG_OK;
 }
 
-// An activation that is in pieces; -1: there is none.
+// The first activation that is in pieces; -1: none is.
 static int cut_beside(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   for (int i = 0; i < call->operands; i++)
     if (sdg_role_is_activation(call->operand[i].role) &&
@@ -311,9 +313,10 @@ static sdg_status_t local_find(const sdg_call_t *call, int index,
   return SDG_OK;
 }
 
-// What is not moved has to be as the call's section, or one tag, says: planners
-// compare parts, and take the dimensions that are split to be those of one
-// section. An op that moves nothing may know tensors that are on every rank.
+// An operand that does not move has to be split as the call's section or one
+// tag says: planners compare parts, and expect the split dimensions of one
+// section. An op that moves nothing may accept tensors that every rank has in
+// full.
 static sdg_status_t left_check(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, const sdg_tagging_t *tagging,
                                bool others) {

@@ -16,9 +16,9 @@
 
 // Lives as long as the process: plans and reports point to its section.
 typedef struct entry {
-  sdg_tag_label_t label; // first: a label is its entry
+  sdg_tag_label_t label; // first member: a label's address is its entry's
   sdg_section_t section;
-  bool product; // the text is one of sdg_label_set_range
+  bool product; // made by sdg_label_set_range
   struct entry *next;
 } entry_t;
 

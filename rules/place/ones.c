@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readings of extents of 1: what is known, what the op makes of them, and when
-// that has to be asked.
+// Decides on extents of 1: by hints, by the op; and finds calls in which
+// neither decides.
 #include "rules/place/ones.h"
 
 #include <cudnn.h>
@@ -25,7 +25,7 @@ static bool takes_hints(const sdg_call_t *call) {
           call->operand[0].role == SDG_ROLE_X);
 }
 
-// Ops whose own call on a rank's elements is right, whatever these are.
+// Ops whose call on a rank's own elements is right in both cases.
 static bool is_literal(const sdg_call_t *call) {
   return sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE) &&
          call->entry != SDG_ENTRY_cudnnDropoutForward &&
@@ -84,7 +84,7 @@ static bool all_one(const sdg_tag_vector_t *vector, int d) {
   return true;
 }
 
-// The same where all ranks have to say so.
+// Whether such a dimension is 1 on all ranks.
 static bool all_have_one(const sdg_call_t *call, const sdg_operand_t *operand,
                          const sdg_rules_t *rules) {
   const sdg_tag_vector_t *vector = vector_of(operand);
@@ -99,7 +99,8 @@ static bool all_have_one(const sdg_call_t *call, const sdg_operand_t *operand,
   return false;
 }
 
-// What no section splits may pass without a look on some ranks.
+// Whether a section splits the operand. Others may pass the probe on some
+// ranks.
 static bool is_split(const sdg_call_t *call, int index,
                      const sdg_rules_t *rules) {
   sdg_seen_t seen;
@@ -158,7 +159,8 @@ static sdg_axes_t axes_of(const sdg_split_t *split) {
   return axes;
 }
 
-// By the operand, or by another one of the call, as which it is.
+// The reading by the hint of the operand, or of another operand of the call
+// that has the same rows.
 static reading_t known(const sdg_call_t *call, int index, int d,
                        sdg_axes_t axes) {
   if (!takes_hints(call) || is_literal(call))
@@ -188,7 +190,7 @@ static bool is_repeated(const sdg_call_t *call, int index, int d) {
   return false;
 }
 
-// Where nothing is known.
+// The reading without a hint.
 static reading_t assumed(const sdg_call_t *call, int index, int d) {
   return sdg_family_is(call->family, SDG_FAMILY_REPEATS_ONES) &&
                  (!is_n(call, d, call->operand[index].dims) ||
@@ -212,9 +214,10 @@ static bool all_ones(const sdg_tag_vector_t *vector) {
 
 enum { REDUCED, RESULT }; // operands of a reduction
 
-// What a reduction of pieces of one row makes of this row: the same on all
-// ranks if the rows are among what is reduced, and otherwise a row of each.
-// Extents do not tell, but for a single number. *out_clear: something does.
+// The reading of the result of a reduction of pieces of one row: the same row
+// on all ranks if rows are reduced, otherwise a row of each. Extents do not
+// show which, except for a result of one number. *out_clear: the reading is
+// certain.
 static reading_t read_result(const sdg_call_t *call, int d, sdg_axes_t axes,
                              const sdg_section_t *section, bool *out_clear) {
   const sdg_rules_t *rules;
@@ -264,7 +267,7 @@ void sdg_ones_unsplit(const sdg_call_t *call, int index,
       split[d].axes = 0;
 }
 
-// ---- what is known of all that a section splits ----------------------------
+// ---- all dimensions that a section splits ----------------------------------
 
 static bool all_read_as(const sdg_call_t *call, int index,
                         const sdg_section_t *section, bool whole) {
@@ -315,7 +318,7 @@ static sdg_status_t fail(const sdg_call_t *call, int index, int d,
                   what);
 }
 
-// A tensor that has rows elsewhere: not the head of a classifier.
+// Whether D, H or W has more than one row: it is not the head of a classifier.
 static bool has_rows(const sdg_tag_vector_t *vector) {
   for (int d = 2; d < vector->dims; d++)
     if (!all_one(vector, d))
@@ -409,7 +412,8 @@ sdg_status_t sdg_ones_check(const sdg_call_t *call, const sdg_op_t *op,
 
 // ---- what is known after a call --------------------------------------------
 
-// Of an op that takes rows and wholes alike: as what it reads is.
+// The reading of the output of an op that treats both cases alike: that of its
+// inputs.
 static reading_t literal_result(const sdg_call_t *call, int d,
                                 sdg_axes_t axes) {
   reading_t all = WHOLE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an extent means, in the shard view, that is 1 on every rank in a
- * dimension that a section splits: a row of each, or the same row on all of
- * them. By what is known of the memory (src/geometry/hint.h), as the ranks
- * agreed; else by the op. Inside rules/ only. */
+/* Shard view: decides what an extent of 1 on every rank means in a dimension
+ * that a section splits. Either each rank has another row, or all have the same
+ * row. The hint of the memory decides (src/geometry/hint.h), as the ranks
+ * agreed on it; without a hint the op does. Inside rules/ only. */
 #ifndef SDG_RULES_PLACE_ONES_H
 #define SDG_RULES_PLACE_ONES_H
 
@@ -16,32 +16,33 @@ bool sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules);
 /* Whether the ranks have not yet told each other what they know of memory that
  * the call reads, where that matters. The same on all of them. */
 bool sdg_ones_due(const sdg_call_t *call, const sdg_rules_t *rules);
-/* After the agreement: forgets what was looked up where it does not matter. */
+/* After the agreement: drops the hints of operands whose extents of 1 are not 1
+ * on every rank. */
 void sdg_ones_settle(sdg_call_t *call, const sdg_rules_t *rules);
 
-/* Takes from `split` the dimensions in which every rank has the same element,
- * as far as this section is meant. */
+/* Removes from `split`, which is by this section, the dimensions in which every
+ * rank has the same row. */
 void sdg_ones_unsplit(const sdg_call_t *call, int index,
                       const sdg_section_t *section, sdg_split_t *split);
-/* Whether that is known to leave none, of an op that otherwise takes extents of
- * 1 as pieces: every rank has the same tensor. */
+/* Whether hints say that every rank has the same tensor, in a call of an op
+ * that takes extents of 1 as pieces if there are no hints. */
 bool sdg_ones_are_whole(const sdg_call_t *call, int index,
                         const sdg_section_t *section);
-/* Whether it is known which of the two an operand's extents of 1 are, in all
- * dimensions that the section splits. */
+/* Whether hints decide on all of the operand's extents of 1 in dimensions that
+ * the section splits. */
 bool sdg_ones_are_known(const sdg_call_t *call, int index,
                         const sdg_section_t *section);
 
-/* SDG_E_ONE_EACH where the ranks know different things of memory that the call
- * reads, where the op makes something else of pieces and of a whole, and
- * nothing tells which is meant, or where a descriptor that was agreed on with
- * other memory comes with this one; the last may be this rank's alone, and
- * breaks the job. */
+/* SDG_E_ONE_EACH in three cases: the ranks have different hints of memory that
+ * the call reads; or the op's result depends on the meaning of the extent and
+ * nothing decides it; or a descriptor that was agreed on with other memory is
+ * used with this one. The last case may concern this rank only, and breaks the
+ * job. */
 sdg_status_t sdg_ones_check(const sdg_call_t *call, const sdg_op_t *op,
                             const sdg_section_t *section) SDG_MUST_CHECK;
 
-/* What the call's output `index` is known to be after it, where its place is
- * `placement`. 0: nothing. */
+/* The hint of the call's output `index` after the call, if it is placed by
+ * `placement`. 0: no hint. */
 sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
                             const sdg_section_t *section,
                             const sdg_placement_t *placement);

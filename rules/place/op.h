@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a family of ops must say to become distributed. One per family;
- * the registry finds it, the agreement and the executor know nothing of it. */
+/* What a family of ops provides to become distributed: one sdg_op_t per family,
+ * which only rules/ calls. */
 #ifndef SDG_RULES_PLACE_OP_H
 #define SDG_RULES_PLACE_OP_H
 
@@ -14,39 +14,41 @@
 #include "src/plan/plan.h"
 
 /* The verdict on one tagged call: which section applies, and where each
- * activation of the call is; in the shard view scales too, which are cut as the
- * activation is where they are not 1. Placements of operands that no section
- * places have dims 0. The same on every rank but for `me`. */
+ * activation is. In the shard view scales are placed, too: dimensions other
+ * than 1 are cut as in the activation. An operand that no section places has a
+ * placement with dims 0. The same on every rank, except `rank` and `me`. */
 typedef struct sdg_tagging {
   const sdg_section_t *section;
   const sdg_mesh_t *mesh;
   int rank;                     /* of the job */
-  sdg_axes_t axes;              /* that the section splits over */
-  sdg_axes_t sum_axes;          /* that parameters' gradients are summed over;
-                                   0 also where that is one rank */
-  int ranks;                    /* along these axes: the communicator's */
+  sdg_axes_t axes;              /* over which the section splits */
+  sdg_axes_t sum_axes;          /* over which parameters' gradients are summed;
+                                   0 if that is one rank */
+  int ranks;                    /* number along `axes`: the communicator's */
   int me;                       /* index of this rank among them */
   int rank_list[SDG_RANKS_MAX]; /* ranks of the job, in the communicator's
                                    order */
   sdg_placement_t placement[SDG_OPERANDS_MAX];
-  /* Whole view, bits of operands: no rank has right more than its own part. */
+  /* Whole view, bits of operands: each rank has only its own piece up to date.
+   */
   unsigned pieces;
-  /* Shard view: an operand that is elsewhere; NULL: all are where this says. */
+  /* Shard view: an operand that is not where `placement` says; NULL: none. */
   const struct sdg_remote *remote;
 } sdg_tagging_t;
 
-/* An operand that is elsewhere: the op's plan brings what it needs of it from
+/* An operand that is elsewhere: the op's plan fetches what it needs from
  * there. */
 typedef struct sdg_remote {
   int operand;
   const sdg_placement_t *from;
-  sdg_box_t box;                    /* this rank's */
-  const struct sdg_operand *tensor; /* the program's, which covers that */
+  sdg_box_t box;                    /* this rank's piece */
+  const struct sdg_operand *tensor; /* the program's tensor with that piece */
 } sdg_remote_t;
 
-/* What ranks along `axes` have alike of an operand: its elements of `extent`
- * from the address that the call has. axes 0: it is every rank's own. `whole`:
- * the extents of the global tensor, which all ranks know alike. */
+/* The elements of an operand that are equal on all ranks along `axes`: a box of
+ * `extent` elements from the operand's address. axes 0: each rank has its own
+ * elements. `whole`: the extents of the global tensor, the same on every rank.
+ */
 typedef struct sdg_common {
   sdg_axes_t axes;
   int64_t extent[SDG_DIMS_MAX], whole[SDG_DIMS_MAX];
@@ -70,41 +72,42 @@ typedef struct sdg_op_numbers {
   int (*scalars)(const sdg_call_t *call, double *out);
 } sdg_op_numbers_t;
 
-/* Shard view: what is different with this op. NULL: as with others. */
+/* Shard view: functions of ops that need them. NULL: this op does not. */
 typedef struct sdg_op_shard {
-  /* The operand that plan() can fetch (sdg_tagging_t), if all others are beside
-   * it; -1: none. NULL: it never can. */
+  /* The operand that plan() can fetch itself (sdg_tagging_t.remote), if all
+   * others are where the op needs them; -1: none. NULL: always -1. */
   int (*fetches)(const sdg_call_t *call, const sdg_tagging_t *tagging);
-  /* Whether a result of the call takes all of its input's elements along
-   * dimension `dim`, so that one element of each rank and the same one of all
-   * give different results. NULL: it never does. */
+  /* Whether a result of the call combines all of its input's elements along
+   * dimension `dim`. Then it matters whether an extent of 1 is another element
+   * on each rank or the same on all. NULL: always false. */
   bool (*sums)(const sdg_call_t *call, int dim);
   /* Corrects where the section says that the call's tensors are. NULL: there is
    * nothing to correct. */
   sdg_status_t (*place)(const sdg_call_t *call, sdg_tagging_t *tagging);
-  /* What every rank has alike of an operand that the call reads. NULL: as its
-   * role and its place tell (rules/step/compare.h). */
+  /* The elements of an operand that several ranks have in common. NULL: by its
+   * role and placement (rules/step/compare.h). */
   sdg_common_t (*common)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                          int index);
-  /* A call that this rank makes by itself, of tensors that are its own by a
-   * [local] section or a tag: SDG_E_ARGUMENT where its parameters have other
-   * sizes, as those of a piece would have. NULL: the vendor's library tells. */
+  /* For a call that this rank makes alone, on tensors that are its own by a
+   * [local] section or a tag: SDG_E_ARGUMENT if its parameters have sizes that
+   * do not fit, as those of a piece. NULL: the vendor's library checks that. */
   sdg_status_t (*own)(const sdg_call_t *call);
 } sdg_op_shard_t;
 
-/* What a call leaves to, or brings for, a later one (rules/reuse). */
+/* Data that one call fetches or keeps for a later one (rules/reuse). */
 typedef struct sdg_op_reuse {
-  /* Of two calls, the second of which needs more of a tensor than the first
-   * (rules/reuse/prefetch.h): that tensor, and which one this is; -1: of none.
-   * The first one reads no more of it than its rows. NULL: there are none. */
+  /* For two calls on one tensor (rules/reuse/prefetch.h): the first needs only
+   * the rank's own rows, the second also rows of other ranks. Returns that
+   * operand, or -1 if this call is neither; *out_first tells which one it is.
+   * NULL: always -1. */
   int (*prefetch)(const sdg_call_t *call, bool *out_first);
-  /* Of two calls, the second of which gets the same messages of a tensor as the
-   * first (rules/reuse/kept.h): that tensor, and which one this is; -1: of
-   * none. io_hash (may be NULL): mixed with what decides the messages beside
-   * types and placements. NULL: there are none. */
+  /* For two calls that need the same messages of one tensor
+   * (rules/reuse/kept.h): returns that operand, or -1 if this call is neither;
+   * *out_first tells which one it is. What decides the messages, beside types
+   * and placements, is mixed into *io_hash (may be NULL). NULL: always -1. */
   int (*leaves)(const sdg_call_t *call, bool *out_first, uint64_t *io_hash);
-  /* Whole view: a call has been carried out, by a plan with plan->share, or in
-   * full on every rank (NULL). On every rank alike. NULL: nothing is noted. */
+  /* Whole view: called after a call was carried out by a plan with plan->share,
+   * or in full on every rank (`plan` NULL). NULL: nothing is noted. */
   sdg_status_t (*note)(const sdg_call_t *call, const sdg_plan_t *plan);
 } sdg_op_reuse_t;
 
@@ -115,22 +118,20 @@ typedef struct sdg_op {
   bool (*knows)(const sdg_call_t *call);
   /* The op's parameters as text, compared literally between ranks. */
   sdg_status_t (*describe)(const sdg_call_t *call, char *out, size_t out_bytes);
-  /* Shard view: where the op has the call's activations
-   * (rules/place/colocate.h) beside operand `lead`, which is in place. NULL:
-   * all are where they are. */
+  /* Shard view: says where the op needs the call's activations beside operand
+   * `lead` (rules/place/colocate.h). NULL: the op moves nothing. */
   sdg_status_t (*colocate)(const sdg_call_t *call,
                            struct sdg_colocation *colocation, int lead);
   /* Numbers that, with entry and generations, decide the plan: algorithm,
    * workspace size, which scalars are zero. At most SDG_OP_KEYS. Returns how
    * many. */
   int (*key)(const sdg_call_t *call, uint64_t *out);
-  /* Makes this rank's plan of a call that is carried out. */
+  /* Makes this rank's plan of a call. The caller owns it. */
   sdg_status_t (*plan)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                        sdg_plan_t **out_plan);
-  /* Whole view: this rank's plan of a call that the ranks share, with
-   * plan->share. Placements of the tagging are those of the inputs. *out_plan
-   * is NULL where the call cannot be shared: then every rank carries out all of
-   * it. */
+  /* Whole view: makes this rank's plan, with plan->share, of a call that the
+   * ranks share. The tagging has the placements of the inputs. *out_plan stays
+   * NULL if the call cannot be shared: every rank carries out all of it. */
   sdg_status_t (*share)(const sdg_call_t *call, const sdg_tagging_t *tagging,
                         sdg_plan_t **out_plan);
   /* Answers a query through the call's arguments; *out_vendor is the status

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a rank alone that its memory, or its parameters, speak against.
+// Refuses calls of a rank alone whose memory or parameters are those of a
+// piece.
 #include "rules/place/own.h"
 
 #include <stdio.h>
@@ -12,13 +13,14 @@ static size_t width_of(const sdg_operand_t *operand) {
   return sdg_operand_access(operand, true, false).width;
 }
 
-// What the program says of the tensor itself is so.
+// Whether the call reads the operand, and no tag of its own names it.
 static bool reads_unsaid(const sdg_operand_t *operand) {
   return sdg_role_is_activation(operand->role) && !operand->is_output &&
          !operand->label && operand->data && operand->elem_bytes > 0;
 }
 
-// Pieces of several ranks, of which values of one are not meant.
+// The axes over which memory with this hint is in pieces, unless the rules say
+// that values of one piece are meant.
 static sdg_axes_t axes_of(sdg_hint_t hint) {
   int rank[SDG_RANKS_MAX];
   sdg_axes_t axes = hint & SDG_HINT_AXES;

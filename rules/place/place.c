@@ -46,7 +46,7 @@ void sdg_place_extents(const sdg_tag_vector_t *vector, const sdg_split_t *split,
     out_extent[d] = own[d];
     if (split[d].axes == 0)
       continue;
-    // Piece by piece, from the first rank that holds it, and has elements.
+    // Takes each piece from the first rank that has it and has elements.
     int pieces = sdg_split_pieces(&split[d], mesh);
     out_extent[d] = 0;
     for (int piece = 0; piece < pieces; piece++) {
@@ -91,7 +91,7 @@ static sdg_seen_t section_seen(const sdg_call_t *call, int index,
 sdg_seen_t sdg_place_seen(const sdg_call_t *call, int index,
                           const sdg_section_t *section) {
   sdg_seen_t seen = section_seen(call, index, section, SDG_SIZES_PIECE);
-  // Of a product whose section does not say what its sizes are, either.
+  // A [shard] section that does not say what a product's sizes mean, too.
   if (seen.yes < 0 && !section->is_local && sdg_family_is_product(call->family))
     seen = section_seen(call, index, section, SDG_SIZES_WHOLE);
   return seen;
@@ -130,8 +130,8 @@ static extents_t *extents_get(const sdg_tag_vector_t *vector) {
   return extent;
 }
 
-// *out_can, where asked for, is false, and nothing else is done, where the
-// extents make no tensor that is split so; otherwise SDG_E_EXTENTS.
+// The placement of extents with these splits. If they make no tensor: *out_can
+// is false if out_can is given, otherwise SDG_E_EXTENTS.
 static sdg_status_t placement_of(const sdg_call_t *call,
                                  const sdg_tag_vector_t *vector,
                                  const sdg_split_t *split, bool *out_can,
@@ -157,8 +157,9 @@ static sdg_status_t placement_of(const sdg_call_t *call,
   return status;
 }
 
-// A rank without elements says 0 in every dimension that is split, though its
-// piece may be empty in one of them: the others are as the ranks beside it say.
+// A rank without elements states 0 in every split dimension, although its piece
+// may be empty in one only. The other extents are taken from the ranks that
+// share them.
 static sdg_tag_vector_t *empty_fill(const sdg_tag_vector_t *vector,
                                     const sdg_split_t *split) {
   size_t count = (size_t)vector->ranks * (size_t)vector->dims;
@@ -180,7 +181,7 @@ static sdg_tag_vector_t *empty_fill(const sdg_tag_vector_t *vector,
   return out;
 }
 
-// As placement_of, of pieces that may be empty.
+// As placement_of, for pieces that may be empty.
 sdg_status_t sdg_place_vector(const sdg_call_t *call,
                               const sdg_tag_vector_t *vector,
                               const sdg_split_t *split, bool *out_can,
@@ -246,9 +247,9 @@ sdg_status_t sdg_place_list(const sdg_call_t *call, int index,
     const sdg_section_t *own = sdg_place_section(call, index, rules, &seen);
     bool local = own && own->is_local && seen.no < 0;
     if (local)
-      by[0] = NULL; // all of it on every rank
+      by[0] = NULL; // the whole tensor on every rank
     if (local && !sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES)) {
-      by[sections++] = section; // sizes tell that it is not
+      by[sections++] = section; // if its size does not fit that
     } else if (!local) {
       if (own && own != section && seen.no < 0)
         by[sections++] = own;
@@ -280,7 +281,7 @@ sdg_status_t sdg_place_check(const sdg_call_t *call, int index,
                              const sdg_section_t *section) {
   sdg_split_t split[SDG_DIMS_MAX];
   sdg_placement_t placement;
-  // Limits are no tensor: they may be alike where keys are not.
+  // Limits are no tensor: ranks may have the same limits and different keys.
   if (call->operand[index].kind == SDG_OPERAND_LIMITS ||
       !operand_splits(call, index, section, split))
     return SDG_OK;
@@ -294,7 +295,7 @@ void sdg_place_free(sdg_place_t *place, int count) {
     sdg_placement_fini(&place[i].placement);
 }
 
-// Coordinates lie together, so that dimension 1 is not split.
+// All coordinates of a point are on one rank: dimension 1 is not split.
 static sdg_status_t coordinates_place(const sdg_placement_t *beside,
                                       const sdg_mesh_t *mesh,
                                       sdg_placement_t *out) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shard view: whether the sizes that a product's call states fit two sections,
-// by which it would be two products.
+// Shard view: finds products whose stated sizes fit two sections, with a
+// different product by each.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "src/call/tag.h"
 #include "src/job/job.h"
 
-// What a section makes of the sizes: which of them add up over the ranks.
+// How a section reads the sizes: which of them add up over the ranks.
 typedef struct reading {
   const sdg_section_t *section;
   sdg_split_t split[SDG_DIMS_MAX];
@@ -22,8 +22,8 @@ static const sdg_tag_vector_t *vector_of(const sdg_call_t *call) {
                         call->operand[0].generation);
 }
 
-// Whether they make one product, if a [shard] section reads them so. Those of a
-// [local] one are every rank's own.
+// Whether the ranks' sizes make one product by this reading. For a [local]
+// section each rank has its own product.
 static sdg_status_t makes_one(const sdg_call_t *call, const reading_t *reading,
                               bool *out) {
   sdg_placement_t placement;
@@ -75,8 +75,8 @@ static bool names(const sdg_section_t *section, int dim) {
   return false;
 }
 
-// Whether the sections' patterns hang on what the readings differ in. A [local]
-// section that says nothing of it is about every product of that kind.
+// Whether the later pattern names a dimension in which the readings differ, and
+// so does the first one if it is that of a [local] section.
 static bool are_two(const sdg_call_t *call, const reading_t *first,
                     const reading_t *later) {
   const sdg_tag_vector_t *vector = vector_of(call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what the ranks' calls state of a product's sizes to the whole product.
+// Computes the whole product from the sizes that the ranks' calls state.
 #include "rules/place/product_sizes.h"
 
 #include <stdio.h>
@@ -193,7 +193,7 @@ sdg_status_t sdg_sizes_missed(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// What the section says of the parts of a dimension that is stated whole.
+// The section's parts of a dimension whose whole extent is stated.
 static sdg_status_t whole_split(const sdg_rules_split_t *said, int dim,
                                 sdg_placement_t *out) {
   sdg_split_t split = sdg_sizes_split(said->axes);
@@ -209,7 +209,7 @@ static sdg_status_t whole_split(const sdg_rules_split_t *said, int dim,
   return status;
 }
 
-// What only matrices are cut in is whole in the product.
+// A dimension that is cut only in matrices is whole in the product.
 static sdg_status_t matrices_add(const sdg_call_t *call,
                                  const sdg_section_t *section,
                                  sdg_tag_vector_t *vector) {

@@ -206,7 +206,7 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
     return parts_check(call, index, out->section, first);
   }
   SDG_TRY(sdg_place_list(call, index, out->section, rules, place, &places));
-  // By another section it may, if operands of this call are cut otherwise.
+  // No reading fits: no error if operands have labels of their own.
   if (places == 0)
     return labelled ? SDG_OK : sdg_place_check(call, index, out->section);
   *first = place[0].placement;
@@ -250,7 +250,7 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
                                 const sdg_section_t **out_section,
                                 bool *out_local, sdg_tagging_t *out) {
   bool by_output = !any_input(call);
-  // An output may be in pieces of which all inputs are whole on every rank.
+  // An output may be in pieces although every rank has all inputs in full.
   bool mixes = sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES);
   bool product = sdg_family_is_product(call->family);
   int labelled;
