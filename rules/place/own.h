@@ -13,8 +13,8 @@
  * probes of such ops look at every call while any memory is in pieces. */
 sdg_status_t sdg_own_check(const sdg_call_t *call,
                            const sdg_op_t *op) SDG_MUST_CHECK;
-/* The same for a call of which nothing names the tensors: SDG_E_PIECE_REDUCED if
- * it reduces memory that a plan wrote in pieces, and nothing says that the
+/* The same for a call of which nothing names the tensors: SDG_E_PIECE_REDUCED
+ * if it reduces memory that a plan wrote in pieces, and nothing says that the
  * values of one piece are meant. */
 sdg_status_t sdg_own_check_value(const sdg_call_t *call) SDG_MUST_CHECK;
 
