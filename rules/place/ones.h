@@ -13,8 +13,8 @@
  * matter. Returns false if it matters for none: then it matters for no call
  * with the same plan key (rules/step/plan_cache.h). */
 bool sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules);
-/* Whether the ranks have not yet told each other what they know of memory that
- * the call reads, where that matters. The same on all of them. */
+/* Whether the ranks still have to exchange the hints of memory that the call
+ * reads. The same on every rank. */
 bool sdg_ones_due(const sdg_call_t *call, const sdg_rules_t *rules);
 /* After the agreement: drops the hints of operands whose extents of 1 are not 1
  * on every rank. */

@@ -41,11 +41,11 @@ int sdg_cublas_status(sdg_vendor_class_t kind);
  * text lives as long as the process. */
 const char *sdg_vendor_text(sdg_stream_kind_t library, int status);
 
-/* The stream of the call's handle, and whether it is being captured. */
+/* The stream of the call's handle, and whether it is being captured.
+ * SDG_E_LIBRARY_MISSING, SDG_E_VENDOR_CALL. */
 sdg_status_t sdg_stream_state(const sdg_call_t *call, cudaStream_t *out_stream,
                               bool *out_capturing) SDG_MUST_CHECK;
-/* The stream of the call's handle, which must not be capturing:
- * SDG_E_CAPTURE. */
+/* The same; SDG_E_CAPTURE if the stream is being captured. */
 sdg_status_t sdg_stream_of(const sdg_call_t *call,
                            cudaStream_t *out_stream) SDG_MUST_CHECK;
 

@@ -266,8 +266,8 @@ typedef struct stage {
   bool numbered; // it is agreed on, or tagged
 } stage_t;
 
-// A call that is not agreed on has a number if it is tagged: one that is not
-// passes without a look on some ranks, while it is looked at on others.
+// A call without an agreement gets a number only if it is tagged: an untagged
+// one is judged on some ranks and passes the probe on others.
 static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
                            const sdg_op_t *op, stage_t *stage, int64_t wait_ns,
                            way_t *out_way) {

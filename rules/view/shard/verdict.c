@@ -134,8 +134,8 @@ sdg_status_t sdg_shard_answer(sdg_call_t *call, const sdg_op_t *op,
 
 // ---- the outputs -----------------------------------------------------------
 
-// A product is in pieces where its rows, columns or members are split, or its
-// sums stay in pieces.
+// The hint of a product's result, which is in pieces along the axes that split
+// its rows, columns or batch.
 static sdg_hint_t product_hint(const sdg_section_t *section) {
   const sdg_rules_matrix_t *c = &section->matrix[SDG_MATRIX_C];
   sdg_axes_t axes = 0, sums = 0;
@@ -149,7 +149,8 @@ static sdg_hint_t product_hint(const sdg_section_t *section) {
   return SDG_HINT_KNOWN | axes;
 }
 
-// What is known of an output, and what values of its pieces shall be.
+// The hint of an output after the call: over which axes it is in pieces, and
+// what values of vectors made of it mean.
 static sdg_hint_t hint_of(const sdg_call_t *call, int index,
                           const sdg_tagging_t *tagging) {
   const sdg_section_t *section = tagging->section;
@@ -164,8 +165,8 @@ static sdg_hint_t hint_of(const sdg_call_t *call, int index,
                                                               : 0);
 }
 
-// The memory of an output. A product's call may state the whole where a rank
-// has a piece; the plan knows.
+// The layout of an output's memory. A product's call may state the sizes of the
+// whole although a rank has a piece; then the plan's are used.
 static sdg_layout_t output_layout(const sdg_call_t *call, int index,
                                   const sdg_plan_t *plan) {
   sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
