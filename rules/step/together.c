@@ -20,6 +20,13 @@ typedef struct value {
   double re, im;
 } value_t;
 
+// What ranks tell each other. The ops of ranks on other nodes are compared only
+// some time later (sdg_control_step): a value says what it is of.
+typedef struct record {
+  uint64_t hash;
+  value_t value;
+} record_t;
+
 static bool is_double(int type) {
   return type == CUDA_R_64F || type == CUDA_C_64F;
 }
@@ -113,12 +120,14 @@ static value_t all_of(const sdg_vector_t *vector, const value_t *value,
   return sum;
 }
 
-static sdg_status_t host_make(const sdg_vector_t *vector, const int *rank,
-                              int ranks) {
+// `rank`: the ranks whose values become this rank's.
+static sdg_status_t host_make(const sdg_vector_t *vector, uint64_t hash,
+                              const int *rank, int ranks) {
   const sdg_group_t *group = sdg_job_group();
   size_t count = (size_t)group->count, *bytes = malloc(count * sizeof *bytes);
   char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
-  value_t mine = value_get(vector), *value = calloc(count, sizeof *value);
+  value_t *value = calloc(count, sizeof *value);
+  record_t mine = {hash, value_get(vector)}, theirs;
   sdg_status_t status = SDG_OK;
   if (!bytes || !all || !value) {
     status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
@@ -129,17 +138,20 @@ static sdg_status_t host_make(const sdg_vector_t *vector, const int *rank,
                                     sizeof mine, all, bytes,
                                     vector->entry_name),
                out);
-  for (int i = 0; i < ranks; i++)
-    for (int r = 0; r < group->count; r++) {
-      if (group->rank[r] != rank[i])
-        continue;
-      if (bytes[r] != sizeof *value) {
-        status = sdg_fail(SDG_E_DIVERGED, "rank %d makes another call than %s",
-                          rank[i], vector->entry_name);
-        goto out;
-      }
-      memcpy(&value[i], all[r], sizeof *value);
+  for (int r = 0; r < group->count; r++) {
+    memcpy(&theirs, all[r], sizeof theirs);
+    if (bytes[r] != sizeof theirs || theirs.hash != hash) {
+      status = sdg_fail(
+          SDG_E_DIVERGED,
+          "rank %d makes another call than the %s of rank %d, or of other "
+          "lengths, increments, types or tensors",
+          group->rank[r], vector->entry_name, sdg_job_rank());
+      goto out;
     }
+    for (int i = 0; i < ranks; i++)
+      if (group->rank[r] == rank[i])
+        value[i] = theirs.value;
+  }
   value_put(vector, all_of(vector, value, ranks));
   sdg_report_update(row_of(vector));
 out:
@@ -151,9 +163,10 @@ out:
 
 // ---- in device memory ------------------------------------------------------
 
-enum { KINDS = 2 * 2 * 2, AXES = 1 << SDG_AXES_MAX };
+enum { KINDS = 2 * 2 * 2 * 2, AXES = 1 << SDG_AXES_MAX };
 
-// Of each thread: a norm or a sum, of float or double, real or complex.
+// Of each thread: of the first pieces or of this rank's, a norm or a sum, of
+// float or double, real or complex.
 static sdg_plan_t *plans[SDG_CHANNEL_THREADS][KINDS][AXES];
 
 void sdg_together_forget(void) {
@@ -184,6 +197,7 @@ static int norm_run(void *state, int index, const sdg_call_t *call,
              : (int)cublas->cublasSnrm2_v2(handle, norm->ranks, all, 1, result);
 }
 
+// `me`: the place of this rank's norm among all; -1: it has none.
 static sdg_status_t norm_plan(const sdg_call_t *call, int own, int me,
                               int ranks, sdg_plan_t *plan) {
   const int64_t stride[SDG_DIMS_MAX] = {1};
@@ -200,30 +214,60 @@ static sdg_status_t norm_plan(const sdg_call_t *call, int own, int me,
                           &norm->slab));
   SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, norm->slab, &all));
   const int64_t shift[SDG_DIMS_MAX] = {me};
-  SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, own, norm->slab, shift, NULL,
-                        SDG_COPY_STRIP));
+  if (me >= 0)
+    SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, own, norm->slab, shift, NULL,
+                          SDG_COPY_STRIP));
   SDG_TRY(sdg_plan_reduce(plan, norm->slab, call->operand[0].type,
                           SDG_COMBINE_SUM));
   SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
   return sdg_plan_call(plan, 0);
 }
 
+// Which ranks' values become one. Example: where axis `data` has the same
+// pieces again, the sums over `y` of ranks 0 to 3 and of ranks 4 to 7 may
+// differ in their last bits, and a loop that ends by them would end at
+// different steps. So all ranks take that of ranks 0 to 3: then they sum over
+// both axes, and ranks 4 to 7 give 0.
+typedef struct pieces {
+  int rank[SDG_RANKS_MAX], ranks; /* whose values count */
+  int me;                         /* this rank's place among them; -1: none */
+  sdg_axes_t axes, reduce_axes;
+} pieces_t;
+
+static void pieces_of(sdg_axes_t axes, bool same, pieces_t *out) {
+  int from = same ? sdg_job_group()->rank[0] : sdg_job_rank();
+  out->axes = axes;
+  out->reduce_axes = same ? sdg_job_axes() : axes;
+  out->ranks = sdg_mesh_group(sdg_job_mesh(), from, axes, out->rank);
+  out->me = -1;
+  for (int i = 0; i < out->ranks; i++)
+    if (out->rank[i] == sdg_job_rank())
+      out->me = i;
+}
+
+static sdg_status_t sum_plan(const sdg_call_t *call, int own,
+                             const sdg_box_t *box, const pieces_t *pieces,
+                             sdg_plan_t *plan) {
+  if (pieces->me < 0)
+    SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, own, box));
+  return sdg_plan_reduce(plan, own, call->operand[0].type, SDG_COMBINE_SUM);
+}
+
 static sdg_status_t plan_make(const sdg_vector_t *vector,
-                              const sdg_call_t *call, sdg_axes_t axes, int me,
-                              int ranks, sdg_plan_t **out_plan) {
+                              const sdg_call_t *call, const pieces_t *pieces,
+                              sdg_plan_t **out_plan) {
   sdg_box_t own = {.dims = 1};
   int slab;
   own.dim[0].hi = call->operand[0].extent[0];
   sdg_plan_t *plan = sdg_plan_create("value");
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  plan->reduce_axes = axes;
+  plan->reduce_axes = pieces->reduce_axes;
   sdg_status_t status = sdg_plan_operand(plan, call, 0, &own, &slab);
   if (status == SDG_OK)
     status = vector->op == SDG_VECTOR_NRM2
-                 ? norm_plan(call, slab, me, ranks, plan)
-                 : sdg_plan_reduce(plan, slab, call->operand[0].type,
-                                   SDG_COMBINE_SUM);
+                 ? norm_plan(call, slab, pieces->me, pieces->ranks, plan)
+                 : sum_plan(call, slab, &own, pieces, plan);
   if (status == SDG_OK)
     status = sdg_step_connect(plan);
   if (status == SDG_OK)
@@ -233,9 +277,9 @@ static sdg_status_t plan_make(const sdg_vector_t *vector,
   return status;
 }
 
-static sdg_status_t device_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                                sdg_call_t *call, cudaStream_t stream, int me,
-                                int ranks) {
+static sdg_status_t device_make(const sdg_vector_t *vector,
+                                const pieces_t *pieces, sdg_call_t *call,
+                                cudaStream_t stream) {
   bool wide = is_double(vector->type_result);
   int parts = parts_of(vector->type_result);
   call->operands = 1;
@@ -249,10 +293,11 @@ static sdg_status_t device_make(const sdg_vector_t *vector, sdg_axes_t axes,
       .extent = {parts},
       .stride = {1},
   };
-  int kind = (vector->op == SDG_VECTOR_NRM2) * 4 + wide * 2 + (parts - 1);
-  sdg_plan_t **plan = &plans[sdg_channel_get()][kind][axes];
+  int kind = (pieces->reduce_axes != pieces->axes) * 8 +
+             (vector->op == SDG_VECTOR_NRM2) * 4 + wide * 2 + (parts - 1);
+  sdg_plan_t **plan = &plans[sdg_channel_get()][kind][pieces->axes];
   if (!*plan)
-    SDG_TRY(plan_make(vector, call, axes, me, ranks, plan));
+    SDG_TRY(plan_make(vector, call, pieces, plan));
   sdg_outcome_t outcome;
   sdg_report_row_t *row = row_of(vector);
   SDG_TRY(sdg_exec_run(*plan, call, stream, row, &outcome));
@@ -274,28 +319,24 @@ static uint64_t call_hash(uint64_t hash, const sdg_vector_t *vector,
 }
 
 static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               int of, uint64_t hash, sdg_call_t *call,
+                               bool same, uint64_t hash, sdg_call_t *call,
                                cudaStream_t stream) {
-  int rank[SDG_RANKS_MAX], me = 0;
+  pieces_t pieces;
   cublasPointerMode_t mode;
-  int ranks = sdg_mesh_group(sdg_job_mesh(), sdg_job_rank(), axes, rank);
-  while (rank[me] != sdg_job_rank())
-    me++;
   cublasStatus_t got = sdg_cublas_get()->cublasGetPointerMode_v2(
       (cublasHandle_t)(uintptr_t)vector->handle, &mode);
   if (got != CUBLAS_STATUS_SUCCESS)
     return sdg_fail(SDG_E_VENDOR_CALL, "cublasGetPointerMode: %d", (int)got);
   bool on_host = mode == CUBLAS_POINTER_MODE_HOST;
-  SDG_TRY(sdg_divergence_update(vector->entry_name,
-                                call_hash(hash, vector, axes, on_host)));
-  if (!on_host)
-    return device_make(vector, axes, call, stream, me, ranks);
-  (void)sdg_mesh_group(sdg_job_mesh(), of, axes, rank);
-  return host_make(vector, rank, ranks);
+  hash = call_hash(hash, vector, axes, on_host);
+  SDG_TRY(sdg_divergence_update(vector->entry_name, hash));
+  pieces_of(axes, same, &pieces);
+  return on_host ? host_make(vector, hash, pieces.rank, pieces.ranks)
+                 : device_make(vector, &pieces, call, stream);
 }
 
 sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               int of, uint64_t hash) {
+                               bool same, uint64_t hash) {
   sdg_call_t call = {.entry_name = vector->entry_name,
                      .family = SDG_FAMILY_OTHER,
                      .handle = vector->handle,
@@ -304,7 +345,7 @@ sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
   SDG_TRY(sdg_thread_claim(vector->entry_name));
   SDG_TRY(sdg_stream_of(&call, &stream));
   sdg_step_number(&call);
-  sdg_status_t status = value_make(vector, axes, of, hash, &call, stream);
+  sdg_status_t status = value_make(vector, axes, same, hash, &call, stream);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 

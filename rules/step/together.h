@@ -17,14 +17,14 @@ sdg_status_t sdg_together_check(const sdg_vector_t *vector) SDG_MUST_CHECK;
 bool sdg_together_may(const sdg_vector_t *vector);
 
 /* The call has returned its value, of this rank's piece, or will leave it in
- * device memory: it becomes that of all pieces along `axes`. In host memory it
- * becomes that of the pieces along `axes` from rank `of` on: of this rank, or,
- * where ranks along other axes have the same pieces, of one for all. Collective
- * over the agreement's group. `hash`: of what all ranks' calls have alike
- * beside entry, types, `axes` and kind of memory; SDG_E_DIVERGED if a rank
- * makes another call. Any failure but SDG_E_CAPTURE breaks the job. */
+ * device memory: it becomes that of all pieces along `axes`. `same`: ranks
+ * along the group's other axes have the same pieces; all ranks take the value
+ * of the first ones, so that all have the same bits. Collective over the
+ * agreement's group. `hash`: of what all ranks' calls have alike beside entry,
+ * types, `axes` and kind of memory; SDG_E_DIVERGED if a rank makes another
+ * call. Any failure but SDG_E_CAPTURE breaks the job. */
 sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               int of, uint64_t hash) SDG_MUST_CHECK;
+                               bool same, uint64_t hash) SDG_MUST_CHECK;
 
 /* The vendor's library has refused the call: on every rank, or SDG_E_DIVERGED,
  * which breaks the job. */

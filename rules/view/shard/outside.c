@@ -266,6 +266,6 @@ sdg_status_t sdg_outside_combine(const sdg_vector_t *vector, bool refused) {
   if (!(pieces & SDG_HINT_GLOBAL))
     return SDG_OK;
   return refused ? sdg_together_refused(vector)
-                 : sdg_together_make(vector, pieces & SDG_HINT_AXES,
-                                     sdg_job_rank(), SDG_HASH_SEED);
+                 : sdg_together_make(vector, pieces & SDG_HINT_AXES, false,
+                                     SDG_HASH_SEED);
 }

@@ -163,13 +163,10 @@ sdg_status_t sdg_whole_value(const sdg_memory_access_t *memory,
     return SDG_OK;
   // May wait for the device; other threads go on.
   *out_result = call->run(call->args, &piece);
-  // Ranks along other axes have the same pieces: all take the first one's
-  // value.
   (void)sdg_memory_lock();
   status = *out_result
                ? sdg_together_refused(vector)
-               : sdg_together_make(vector, share.axes, sdg_job_group()->rank[0],
-                                   share.hash);
+               : sdg_together_make(vector, share.axes, true, share.hash);
   sdg_memory_unlock();
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

@@ -15,11 +15,13 @@
 //   conv:X,Y  relu:X,Y  pool:X,Y  scale:X  softmax:X,Y  reduce:A,C  wgrad:X,DY
 //   nrm2:A  asum:A  dot:A,B  iamax:A  axpy:A,B  scal:A  bcopy:A,B  swap:A,B
 //   device           results of cuBLAS are left in device memory
+//   far              the same, and read by large copies, which give each rank
+//                    its own in the whole view, too
 //   nowhere          results of cuBLAS have no address: cuBLAS refuses the
 //                    calls, and the program goes on
 //   part:FIRST,N,STEP   nrm2, asum and dot are of N elements of A from FIRST
-//   on,
-//                    STEP elements apart; N 0: of as many as there are
+//                    on, STEP elements apart; N 0: of as many as there are
+//   of:VALUE         elements that are uploaded from now on
 //   loop:N ... end   the words between, N times
 //   print:A          its first elements, and how many
 // A call that fails is named, and ends the program with status 3.
@@ -33,7 +35,7 @@
 
 #include "src/sundog.h"
 
-enum { TENSORS = 26, SHOWN = 8 };
+enum { TENSORS = 26, SHOWN = 8, FAR = 1 << 18 };
 
 static struct {
   cudnnTensorDescriptor_t desc;
@@ -42,11 +44,11 @@ static struct {
   size_t count;
 } tensors[TENSORS];
 
-static int rank;
+static float uploaded; // every element
 static cudnnHandle_t handle;
 static cublasHandle_t cublas;
 static float *result; // in device memory
-static int on_device, nowhere;
+static int on_device, far, nowhere;
 static struct {
   int first, count, step;
 } part = {.step = 1}; // of the first vector; count 0: all of it
@@ -62,7 +64,7 @@ static void check(int status, const char *word) {
 static void upload(int t) {
   float *host = malloc(tensors[t].count * sizeof *host);
   for (size_t i = 0; host && i < tensors[t].count; i++)
-    host[i] = (float)(1 + rank);
+    host[i] = uploaded;
   check((int)cudaMemcpy(tensors[t].data, host, tensors[t].count * sizeof *host,
                         cudaMemcpyHostToDevice),
         "upload");
@@ -216,8 +218,13 @@ static void value_check(cublasStatus_t status, const char *word) {
 }
 
 static void value_print(const float *host) {
+  static float all[FAR];
   float value = *host;
-  if (on_device)
+  if (far) {
+    check((int)cudaMemcpy(all, result, sizeof all, cudaMemcpyDeviceToHost),
+          "print");
+    value = all[0];
+  } else if (on_device)
     check((int)cudaMemcpy(&value, result, sizeof value, cudaMemcpyDeviceToHost),
           "print");
   printf("%g\n", (double)value);
@@ -227,7 +234,7 @@ static void cublas_ready(void) {
   if (cublas)
     return;
   check((int)cublasCreate(&cublas), "create");
-  check((int)cudaMalloc((void **)&result, sizeof *result), "cudaMalloc");
+  check((int)cudaMalloc((void **)&result, FAR * sizeof *result), "cudaMalloc");
 }
 
 // A matrix of one column times a matrix of one element.
@@ -380,8 +387,12 @@ static void obey(const char *text) {
     tag(a, rest + 2);
   else if (strcmp(word, "device") == 0)
     on_device = 1;
+  else if (strcmp(word, "far") == 0)
+    on_device = far = 1;
   else if (strcmp(word, "nowhere") == 0)
     nowhere = 1;
+  else if (strcmp(word, "of") == 0)
+    uploaded = strtof(rest, NULL);
   else if (strcmp(word, "part") == 0)
     sscanf(rest, "%d,%d,%d", &part.first, &part.count, &part.step);
   else
@@ -391,7 +402,7 @@ static void obey(const char *text) {
 int main(int argc, char **argv) {
   if (argc < 2)
     return 2;
-  rank = atoi(argv[1]);
+  uploaded = (float)(1 + atoi(argv[1]));
   check((int)cudnnCreate(&handle), "create");
   for (int i = 2; i < argc; i++) {
     if (strncmp(argv[i], "loop:", 5) != 0) {
