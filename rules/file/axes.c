@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/file/key.h"
 #include "rules/file/value.h"
 
 sdg_axes_t sdg_section_axes(const sdg_section_t *section) {
@@ -18,7 +19,7 @@ static sdg_status_t axes_parse(const sdg_location_t *location, const char *text,
                                const char *between, const sdg_mesh_t *mesh,
                                sdg_axes_t allowed, const char *const *instead,
                                int words, sdg_axes_t *out) {
-  const char *names[SDG_AXES_MAX + 2];
+  const char *names[SDG_AXES_MAX + SDG_KEY_WORDS_MAX];
   sdg_word_t word;
   int count = 0;
   for (; count < words; count++)
@@ -42,13 +43,14 @@ static sdg_status_t axes_parse(const sdg_location_t *location, const char *text,
 
 sdg_status_t sdg_sum_parse(const sdg_location_t *location, const char *text,
                            const sdg_mesh_t *mesh, sdg_section_t *section) {
-  static const char *const yes_no[] = {"yes", "no"};
+  sdg_key_words_t words;
+  sdg_key_words(SDG_KEY_SUM, &words);
   sdg_axes_t all = sdg_section_axes(section);
   bool yes = strcmp(text, "yes") == 0;
   section->sum_axes = yes ? all : 0;
   if (yes || strcmp(text, "no") == 0)
     return SDG_OK;
-  return axes_parse(location, text, "+", mesh, all, yes_no, 2,
+  return axes_parse(location, text, "+", mesh, all, words.at, words.count,
                     &section->sum_axes);
 }
 

@@ -74,14 +74,13 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
                                const sdg_draft_t *draft,
                                const sdg_options_t *options,
                                sdg_section_t *section, sdg_rules_t *rules) {
-  static const char *const views[] = {"shard", "whole"};
   sdg_location_t location = {"SUNDOG_VIEW", 0};
   section->view = (sdg_view_t)options->view;
   if (draft->value[SDG_KEY_VIEW]) {
     int index;
     location = (sdg_location_t){drafts->source, draft->line[SDG_KEY_VIEW]};
-    SDG_TRY(sdg_choice_parse(&location, draft->value[SDG_KEY_VIEW], "view",
-                             views, 2, &index));
+    SDG_TRY(sdg_key_parse(&location, draft->value[SDG_KEY_VIEW], SDG_KEY_VIEW,
+                          "view", &index));
     section->view = index == 0 ? SDG_VIEW_SHARD : SDG_VIEW_WHOLE;
   }
   if (section->view == SDG_VIEW_UNSAID) {
@@ -127,12 +126,9 @@ static void strategy_set(sdg_section_t *section, sdg_strategy_t strategy) {
 static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                                 const sdg_options_t *options,
                                 sdg_rules_t *rules) {
-  static const char *const strategies[] = {
-      "auto", "repair", "extend", "adjoint", "halo", "heads", "gather"};
-  static const char *const keeps[] = {"no", "dy", "x", "x dy"};
-  static const char *const values[] = {"error", "local", "global"};
   sdg_section_t *section = &draft->section;
   sdg_location_t location = {drafts->source, section->line};
+  sdg_key_words_t words;
   int index;
   if (!draft->value[SDG_KEY_SPLIT])
     return sdg_location_fail(&location, SDG_E_RULES_EMPTY,
@@ -160,20 +156,21 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
         &location, SDG_E_RULES_VALUE,
         "'c' says where sums are, but 'sum = no' leaves them to the program");
   text = value_of(drafts, draft, SDG_KEY_KEEP, "", "no", &location);
-  SDG_TRY(sdg_choice_parse(&location, text, "keep", keeps, 4, &index));
+  SDG_TRY(sdg_key_parse(&location, text, SDG_KEY_KEEP, "keep", &index));
   section->keeps_dy = index & 1;
   section->keeps_x = index >= 2;
+  sdg_key_words(SDG_KEY_VALUES, &words);
   text = value_of(drafts, draft, SDG_KEY_VALUES, "SUNDOG_PIECE_VALUES",
-                  values[options->piece_values], &location);
+                  words.at[options->piece_values], &location);
   SDG_TRY(sdg_piece_values_parse(&location, text, section));
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
                   &location);
   SDG_TRY(sdg_wrap_parse(&location, text, section));
   SDG_TRY(view_parse(drafts, draft, options, section, rules));
+  sdg_key_words(SDG_KEY_STRATEGY, &words);
   text = value_of(drafts, draft, SDG_KEY_STRATEGY, "SUNDOG_STRATEGY",
-                  strategies[options->strategy], &location);
-  SDG_TRY(sdg_choice_parse(&location, text, "strategy", strategies,
-                           sizeof strategies / sizeof *strategies, &index));
+                  words.at[options->strategy], &location);
+  SDG_TRY(sdg_key_parse(&location, text, SDG_KEY_STRATEGY, "strategy", &index));
   strategy_set(section, (sdg_strategy_t)index);
   text = value_of(drafts, draft, SDG_KEY_WINDOW, "SUNDOG_WINDOW",
                   options->window, &location);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/file/key.h"
 #include "rules/file/value.h"
 #include "src/call/tag.h"
 
@@ -119,7 +120,6 @@ static bool is_cut(const sdg_section_t *section, sdg_word_t word, int bytes) {
 
 sdg_status_t sdg_sizes_parse(const sdg_location_t *location, const char *text,
                              sdg_section_t *section) {
-  static const char *const words[] = {"piece", "whole"};
   sdg_word_t word;
   if (!sdg_section_multiplies(section))
     return sdg_location_fail(
@@ -133,8 +133,8 @@ sdg_status_t sdg_sizes_parse(const sdg_location_t *location, const char *text,
     bool any = false;
     snprintf(value, sizeof value, "%.*s", word.length - name - (colon != NULL),
              colon ? colon + 1 : word.at);
-    SDG_TRY(
-        sdg_choice_parse(location, value, "value of sizes", words, 2, &which));
+    SDG_TRY(sdg_key_parse(location, value, SDG_KEY_SIZES, "value of sizes",
+                          &which));
     for (int d = 0; d < SDG_SIZES_DIMS; d++) {
       sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_MATMUL, d, SDG_SIZES_DIMS);
       if (colon && !sdg_word_is((sdg_word_t){word.at, name}, sdg_dim_name(dim)))
@@ -175,7 +175,6 @@ static sdg_status_t item_parse(const sdg_location_t *location, sdg_word_t item,
                                items_t *io) {
   static const char *const keys[ITEMS] = {"a",     "b",     "c",     "sum",
                                           "sizes", "parts", "values"};
-  static const char *const yes_no[] = {"yes", "no"};
   char text[SDG_TAG_LABEL_BYTES], key[SDG_TAG_LABEL_BYTES];
   snprintf(text, sizeof text, "%.*s", item.length, item.at);
   const char *rest = text;
@@ -200,7 +199,7 @@ static sdg_status_t item_parse(const sdg_location_t *location, sdg_word_t item,
              "%s", value.at);
     return SDG_OK;
   }
-  SDG_TRY(sdg_choice_parse(location, value.at, "value of sum", yes_no, 2, &no));
+  SDG_TRY(sdg_key_parse(location, value.at, SDG_KEY_SUM, "value of sum", &no));
   io->sum = !no;
   return SDG_OK;
 }

@@ -5,15 +5,8 @@
 #define SDG_RULES_FILE_READ_H
 
 #include "rules/file/file.h"
+#include "rules/file/key.h"
 #include "rules/file/value.h"
-
-typedef enum sdg_rules_key {
-#define SDG_RULES_KEY(name, key, kind, value, otherwise, view, example,        \
-                      meaning)                                                 \
-  SDG_KEY_##name,
-#include "rules/file/keys.def"
-  SDG_KEY_COUNT,
-} sdg_rules_key_t;
 
 /* A section before its values are parsed, which requires the mesh. `section`
  * has is_local, name and line set. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/file/key.h"
+
 static sdg_status_t dim_parse(const sdg_location_t *location, sdg_word_t word,
                               sdg_dim_t *out_dim) {
   const char *names[SDG_DIM_COUNT];
@@ -244,12 +246,13 @@ void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
 static sdg_status_t method_check(const sdg_location_t *location,
                                  const char *text,
                                  const sdg_rules_split_t *split) {
-  static const char *const words[] = {"agree", "even", "even/32", "chunk"};
+  sdg_key_words_t words;
   sdg_word_t whole = {text, (int)strlen(text)}, word;
   int64_t value;
-  if (strcmp(text, "agree") == 0 || strcmp(text, "even") == 0 ||
-      strcmp(text, "chunk") == 0)
-    return SDG_OK;
+  sdg_key_words(SDG_KEY_PARTS, &words);
+  for (int i = 0; i < words.count; i++)
+    if (strcmp(text, words.at[i]) == 0)
+      return SDG_OK;
   if (strncmp(text, "even/", 5) == 0) {
     if (sdg_word_number((sdg_word_t){text + 5, whole.length - 5}, &value) &&
         value > 0)
@@ -259,7 +262,8 @@ static sdg_status_t method_check(const sdg_location_t *location,
                              text);
   }
   if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+')
-    return sdg_word_fail(location, whole, "way to divide", words, 4);
+    return sdg_word_fail(location, whole, "way to divide", words.at,
+                         words.count);
   int count = 0;
   bool number = true;
   const char *rest = text;
@@ -363,10 +367,9 @@ sdg_status_t sdg_wrap_parse(const sdg_location_t *location, const char *text,
 
 sdg_status_t sdg_window_parse(const sdg_location_t *location, const char *text,
                               sdg_section_t *section) {
-  static const char *const words[] = {"global", "local"};
   if (!isdigit((unsigned char)*text)) {
     int index;
-    SDG_TRY(sdg_choice_parse(location, text, "window", words, 2, &index));
+    SDG_TRY(sdg_key_parse(location, text, SDG_KEY_WINDOW, "window", &index));
     section->window = index == 0 ? SDG_WINDOW_GLOBAL : SDG_WINDOW_LOCAL;
     return SDG_OK;
   }
@@ -384,9 +387,8 @@ sdg_status_t sdg_window_parse(const sdg_location_t *location, const char *text,
 
 sdg_status_t sdg_piece_values_parse(const sdg_location_t *location,
                                     const char *text, sdg_section_t *section) {
-  static const char *const words[] = {"error", "local", "global"};
   int index;
-  SDG_TRY(sdg_choice_parse(location, text, "values", words, 3, &index));
+  SDG_TRY(sdg_key_parse(location, text, SDG_KEY_VALUES, "values", &index));
   section->values = (sdg_piece_values_t)index;
   return SDG_OK;
 }
