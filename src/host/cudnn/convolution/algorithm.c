@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forward algorithms, their workspace and their speed. All are computed the
-// same way here, without workspace; each is offered where cuDNN offers it.
+// same way here, and use no workspace; each is offered where cuDNN offers it.
 #include "src/host/cudnn/convolution/problem.h"
 
 #include <stdlib.h>
@@ -44,8 +44,9 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     return status;
   REFUSE_IF((int)algo < 0 || algo >= CUDNN_CONVOLUTION_FWD_ALGO_COUNT,
             CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!host_problem_allows(&problem, algo), CUDNN_STATUS_NOT_SUPPORTED);
-  *size = 0;
+  REFUSE_IF(!host_problem_allows(HOST_CONV_FORWARD, &problem, (int)algo, algo),
+            CUDNN_STATUS_NOT_SUPPORTED);
+  *size = problem.offer[HOST_CONV_FORWARD].workspace;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -57,11 +58,13 @@ static void list(const host_conv_t *problem, cudnnMathType_t math, float ms,
   // Algorithms that work come first.
   for (int works = 1; works >= 0; works--)
     for (int i = 0; i < ALGOS && at < count; i++)
-      if (host_problem_allows(problem, order[i]) == works)
+      if (host_problem_allows(HOST_CONV_FORWARD, problem, (int)order[i],
+                              order[i]) == works)
         out[at++] = (cudnnConvolutionFwdAlgoPerf_t){
             .algo = order[i],
             .status = works ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
             .time = works ? ms : -1,
+            .memory = works ? problem->offer[HOST_CONV_FORWARD].workspace : 0,
             .determinism = CUDNN_DETERMINISTIC,
             .mathType = math};
   *out_count = at;

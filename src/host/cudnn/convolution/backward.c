@@ -6,6 +6,7 @@
 #include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/convolution/gradient_algorithm.h"
 #include "src/host/cudnn/convolution/problem.h"
+#include "src/host/cudnn/model/model.h"
 
 static bool run_data(void *job) {
   return host_conv_any(HOST_CONV_DATA, job);
@@ -17,8 +18,8 @@ static bool run_weights(void *job) {
 
 // x, w and y are the tensors or their gradients.
 static cudnnStatus_t
-queue(cudnnHandle_t handle, host_gradient_t kind, int algo,
-      const struct cudnnConvolutionStruct *conv,
+queue(cudnnHandle_t handle, host_conv_kind_t kind, const char *function,
+      int algo, size_t workspace, const struct cudnnConvolutionStruct *conv,
       const struct cudnnTensorStruct *x, const void *x_data,
       const struct cudnnFilterStruct *w, const void *w_data,
       const struct cudnnTensorStruct *y, const void *y_data, const void *alpha,
@@ -29,7 +30,7 @@ queue(cudnnHandle_t handle, host_gradient_t kind, int algo,
   cudnnStatus_t status = host_problem_init(
       x, w, conv, y, NULL, CUDNN_STATUS_NOT_SUPPORTED, &problem);
   if (!status)
-    status = host_gradient_check(kind, &problem, algo);
+    status = host_gradient_check(kind, function, &problem, algo, workspace);
   if (status)
     return status;
   problem.x = host_tensor_resolve(x, x_data);
@@ -40,7 +41,7 @@ queue(cudnnHandle_t handle, host_gradient_t kind, int algo,
   problem.alpha = host_scalar(alpha, x->type);
   problem.gamma = host_scalar(beta, x->type);
   return host_work_queue(handle,
-                         kind == HOST_GRADIENT_DATA ? run_data : run_weights,
+                         kind == HOST_CONV_DATA ? run_data : run_weights,
                          &problem, sizeof problem);
 }
 
@@ -50,9 +51,8 @@ cudnnStatus_t cudnnConvolutionBackwardData(
     const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
     void *workspace, size_t workspace_bytes, const void *beta,
     const cudnnTensorDescriptor_t dx, void *dx_data) {
-  (void)workspace; // no algorithm needs workspace
-  (void)workspace_bytes;
-  return queue(handle, HOST_GRADIENT_DATA, (int)algo, conv, dx, dx_data, w,
+  return queue(handle, HOST_CONV_DATA, "cudnnConvolutionBackwardData",
+               (int)algo, workspace ? workspace_bytes : 0, conv, dx, dx_data, w,
                w_data, dy, dy_data, alpha, beta);
 }
 
@@ -63,9 +63,8 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(
     cudnnConvolutionBwdFilterAlgo_t algo, void *workspace,
     size_t workspace_bytes, const void *beta, const cudnnFilterDescriptor_t dw,
     void *dw_data) {
-  (void)workspace;
-  (void)workspace_bytes;
-  return queue(handle, HOST_GRADIENT_FILTER, (int)algo, conv, x, x_data, dw,
+  return queue(handle, HOST_CONV_WEIGHTS, "cudnnConvolutionBackwardFilter",
+               (int)algo, workspace ? workspace_bytes : 0, conv, x, x_data, dw,
                dw_data, dy, dy_data, alpha, beta);
 }
 
@@ -101,7 +100,9 @@ cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void *alpha,
     REFUSE_IF(db->dim[i] != (i == 1 ? dy->dim[1] : 1), CUDNN_STATUS_BAD_PARAM);
   bias_t job = {.alpha = host_scalar(alpha, dy->type),
                 .beta = host_scalar(beta, dy->type)};
-  cudnnStatus_t status = host_view_init(dy, dy_data, &job.dy);
+  cudnnStatus_t status = HOST_MODEL_CHECK(cudnnConvolutionBackwardBias, dy, db);
+  if (!status)
+    status = host_view_init(dy, dy_data, &job.dy);
   if (!status)
     status = host_view_init(db, db_data, &job.db);
   return status ? status : host_work_queue(handle, run_bias, &job, sizeof job);

@@ -15,12 +15,14 @@ static cudnnStatus_t queue(cudnnHandle_t handle, const host_conv_t *problem) {
   return host_work_queue(handle, run, problem, sizeof *problem);
 }
 
-static cudnnStatus_t check_algo(const host_conv_t *problem,
-                                cudnnConvolutionFwdAlgo_t algo) {
+static cudnnStatus_t check_algo(const char *function,
+                                const host_conv_t *problem,
+                                cudnnConvolutionFwdAlgo_t algo,
+                                const void *workspace, size_t bytes) {
   REFUSE_IF((int)algo < 0 || algo >= CUDNN_CONVOLUTION_FWD_ALGO_COUNT,
             CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!host_problem_allows(problem, algo), CUDNN_STATUS_NOT_SUPPORTED);
-  return CUDNN_STATUS_SUCCESS;
+  return host_problem_refuses(HOST_CONV_FORWARD, function, problem, (int)algo,
+                              algo, workspace ? bytes : 0);
 }
 
 cudnnStatus_t cudnnConvolutionForward(
@@ -29,15 +31,14 @@ cudnnStatus_t cudnnConvolutionForward(
     const cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algo,
     void *workspace, size_t workspace_bytes, const void *beta,
     const cudnnTensorDescriptor_t y, void *y_data) {
-  (void)workspace; // no algorithm needs workspace
-  (void)workspace_bytes;
   REFUSE_IF(!handle || !alpha || !beta, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!x_data || !w_data || !y_data, CUDNN_STATUS_BAD_PARAM);
   host_conv_t problem;
   cudnnStatus_t status = host_problem_init(
       x, w, conv, y, NULL, CUDNN_STATUS_NOT_SUPPORTED, &problem);
   if (!status)
-    status = check_algo(&problem, algo);
+    status = check_algo("cudnnConvolutionForward", &problem, algo, workspace,
+                        workspace_bytes);
   if (status)
     return status;
   problem.x = host_tensor_resolve(x, x_data);
@@ -89,8 +90,6 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     const cudnnTensorDescriptor_t bias, const void *bias_data,
     const cudnnActivationDescriptor_t activation,
     const cudnnTensorDescriptor_t y, void *y_data) {
-  (void)workspace;
-  (void)workspace_bytes;
   REFUSE_IF(!handle || !alpha1 || !alpha2 || !activation,
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!x_data || !w_data || !y_data || !z_data || !bias_data,
@@ -100,7 +99,8 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
   cudnnStatus_t status =
       host_problem_init(x, w, conv, y, z, CUDNN_STATUS_NOT_SUPPORTED, &problem);
   if (!status)
-    status = check_algo(&problem, algo);
+    status = check_algo("cudnnConvolutionBiasActivationForward", &problem, algo,
+                        workspace, workspace_bytes);
   if (!status)
     status = check_z(z, y);
   if (!status)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithms for the gradients of a convolution, their workspace and their
-// speed. All are computed the same way, without workspace.
+// speed. All are computed the same way, and use no workspace.
 #include "src/host/cudnn/convolution/gradient_algorithm.h"
 
 #include <stdlib.h>
@@ -55,10 +55,10 @@ _Static_assert(sizeof(cudnnConvolutionBwdDataAlgoPerf_t) ==
                        sizeof(cudnnConvolutionFwdAlgoPerf_t),
                "results differ in the type of their first member only");
 
-static int algos(host_gradient_t kind, const algo_t **out) {
-  *out = kind == HOST_GRADIENT_DATA ? of_data : of_filter;
-  return kind == HOST_GRADIENT_DATA ? CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT
-                                    : CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
+static int algos(host_conv_kind_t kind, const algo_t **out) {
+  *out = kind == HOST_CONV_DATA ? of_data : of_filter;
+  return kind == HOST_CONV_DATA ? CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT
+                                : CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
 }
 
 // Whether the type is an integer type, which has no gradients.
@@ -67,22 +67,34 @@ static bool is_whole(const host_conv_t *problem) {
          problem->x_type == CUDNN_DATA_UINT8;
 }
 
-cudnnStatus_t host_gradient_check(host_gradient_t kind,
-                                  const host_conv_t *problem, int algo) {
-  REFUSE_IF(is_whole(problem), CUDNN_STATUS_NOT_SUPPORTED);
+// NULL if cuDNN has no algorithm of that number.
+static const algo_t *find(host_conv_kind_t kind, int algo) {
   const algo_t *list;
   int count = algos(kind, &list);
   for (int i = 0; i < count; i++)
-    if (list[i].algo == algo) {
-      bool allowed =
-          host_problem_allows(problem, (cudnnConvolutionFwdAlgo_t)list[i].like);
-      REFUSE_IF(!allowed, CUDNN_STATUS_NOT_SUPPORTED);
-      return CUDNN_STATUS_SUCCESS;
-    }
-  return host_refuse(CUDNN_STATUS_BAD_PARAM, "unknown algorithm");
+    if (list[i].algo == algo)
+      return &list[i];
+  return NULL;
 }
 
-static cudnnStatus_t workspace_size(cudnnHandle_t handle, host_gradient_t kind,
+static bool allows(host_conv_kind_t kind, const host_conv_t *problem,
+                   const algo_t *algo) {
+  return host_problem_allows(kind, problem, algo->algo,
+                             (cudnnConvolutionFwdAlgo_t)algo->like);
+}
+
+cudnnStatus_t host_gradient_check(host_conv_kind_t kind, const char *function,
+                                  const host_conv_t *problem, int algo,
+                                  size_t workspace) {
+  REFUSE_IF(is_whole(problem), CUDNN_STATUS_NOT_SUPPORTED);
+  const algo_t *found = find(kind, algo);
+  REFUSE_IF(!found, CUDNN_STATUS_BAD_PARAM);
+  return host_problem_refuses(kind, function, problem, algo,
+                              (cudnnConvolutionFwdAlgo_t)found->like,
+                              workspace);
+}
+
+static cudnnStatus_t workspace_size(cudnnHandle_t handle, host_conv_kind_t kind,
                                     const struct cudnnTensorStruct *x,
                                     const struct cudnnFilterStruct *w,
                                     const struct cudnnConvolutionStruct *conv,
@@ -92,28 +104,31 @@ static cudnnStatus_t workspace_size(cudnnHandle_t handle, host_gradient_t kind,
   host_conv_t problem;
   cudnnStatus_t status =
       host_problem_init(x, w, conv, y, NULL, CUDNN_STATUS_BAD_PARAM, &problem);
-  if (!status)
-    status = host_gradient_check(kind, &problem, algo);
-  if (!status)
-    *size = 0;
-  return status;
+  if (status)
+    return status;
+  REFUSE_IF(is_whole(&problem), CUDNN_STATUS_NOT_SUPPORTED);
+  const algo_t *found = find(kind, algo);
+  REFUSE_IF(!found, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!allows(kind, &problem, found), CUDNN_STATUS_NOT_SUPPORTED);
+  *size = problem.offer[kind].workspace;
+  return CUDNN_STATUS_SUCCESS;
 }
 
 // Algorithms that work come first. `ms` is the time of each, or -1.
-static void fill(host_gradient_t kind, const host_conv_t *problem,
+static void fill(host_conv_kind_t kind, const host_conv_t *problem,
                  cudnnMathType_t math, float ms, int requested, int *out_count,
                  void *out) {
   const algo_t *list;
   int total = algos(kind, &list), at = 0;
   for (int works = 1; works >= 0; works--)
     for (int i = 0; i < total && at < requested; i++) {
-      cudnnConvolutionFwdAlgo_t like = (cudnnConvolutionFwdAlgo_t)list[i].like;
-      if (host_problem_allows(problem, like) != (bool)works)
+      if (allows(kind, problem, &list[i]) != (bool)works)
         continue;
       cudnnConvolutionFwdAlgoPerf_t result = {
           .algo = (cudnnConvolutionFwdAlgo_t)list[i].algo,
           .status = works ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
           .time = works ? ms : -1,
+          .memory = works ? problem->offer[kind].workspace : 0,
           .determinism = CUDNN_DETERMINISTIC,
           .mathType = math};
       memcpy((char *)out + (size_t)at++ * sizeof result, &result,
@@ -133,21 +148,21 @@ typedef struct {
   const void *x, *w, *y;
 } data_t;
 
-static cudnnStatus_t measure(cudnnHandle_t handle, host_gradient_t kind,
+static cudnnStatus_t measure(cudnnHandle_t handle, host_conv_kind_t kind,
                              host_conv_t *problem, float *out_ms) {
   REFUSE_IF(cudaStreamSynchronize(handle->stream) != cudaSuccess,
             CUDNN_STATUS_EXECUTION_FAILED);
   problem->alpha = 1;
   double start = milliseconds();
   bool ok = host_conv_any(
-      kind == HOST_GRADIENT_DATA ? HOST_CONV_DATA : HOST_CONV_WEIGHTS, problem);
+      kind == HOST_CONV_DATA ? HOST_CONV_DATA : HOST_CONV_WEIGHTS, problem);
   REFUSE_IF(!ok, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   *out_ms = (float)(milliseconds() - start);
   return CUDNN_STATUS_SUCCESS;
 }
 
 // mode 0: no time; 1: on allocated memory; 2: on `data`.
-static cudnnStatus_t results(cudnnHandle_t handle, host_gradient_t kind,
+static cudnnStatus_t results(cudnnHandle_t handle, host_conv_kind_t kind,
                              int mode, const struct cudnnTensorStruct *x,
                              const struct cudnnFilterStruct *w,
                              const struct cudnnConvolutionStruct *conv,
@@ -214,7 +229,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t conv,
     const cudnnTensorDescriptor_t dx, cudnnConvolutionBwdDataAlgo_t algo,
     size_t *size) {
-  return workspace_size(handle, HOST_GRADIENT_DATA, dx, w, conv, dy, (int)algo,
+  return workspace_size(handle, HOST_CONV_DATA, dx, w, conv, dy, (int)algo,
                         size);
 }
 
@@ -223,8 +238,8 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t conv,
     const cudnnFilterDescriptor_t dw, cudnnConvolutionBwdFilterAlgo_t algo,
     size_t *size) {
-  return workspace_size(handle, HOST_GRADIENT_FILTER, x, dw, conv, dy,
-                        (int)algo, size);
+  return workspace_size(handle, HOST_CONV_WEIGHTS, x, dw, conv, dy, (int)algo,
+                        size);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
@@ -232,7 +247,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
     const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t conv,
     const cudnnTensorDescriptor_t dx, const int requested, int *returned,
     cudnnConvolutionBwdDataAlgoPerf_t *out) {
-  return results(handle, HOST_GRADIENT_DATA, 0, dx, w, conv, dy, (data_t){0},
+  return results(handle, HOST_CONV_DATA, 0, dx, w, conv, dy, (data_t){0},
                  requested, returned, out);
 }
 
@@ -241,7 +256,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t conv,
     const cudnnFilterDescriptor_t dw, const int requested, int *returned,
     cudnnConvolutionBwdFilterAlgoPerf_t *out) {
-  return results(handle, HOST_GRADIENT_FILTER, 0, x, dw, conv, dy, (data_t){0},
+  return results(handle, HOST_CONV_WEIGHTS, 0, x, dw, conv, dy, (data_t){0},
                  requested, returned, out);
 }
 
@@ -250,7 +265,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(
     const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t conv,
     const cudnnTensorDescriptor_t dx, const int requested, int *returned,
     cudnnConvolutionBwdDataAlgoPerf_t *out) {
-  return results(handle, HOST_GRADIENT_DATA, 1, dx, w, conv, dy, (data_t){0},
+  return results(handle, HOST_CONV_DATA, 1, dx, w, conv, dy, (data_t){0},
                  requested, returned, out);
 }
 
@@ -259,7 +274,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(
     const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t conv,
     const cudnnFilterDescriptor_t dw, const int requested, int *returned,
     cudnnConvolutionBwdFilterAlgoPerf_t *out) {
-  return results(handle, HOST_GRADIENT_FILTER, 1, x, dw, conv, dy, (data_t){0},
+  return results(handle, HOST_CONV_WEIGHTS, 1, x, dw, conv, dy, (data_t){0},
                  requested, returned, out);
 }
 
@@ -271,7 +286,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
     cudnnConvolutionBwdDataAlgoPerf_t *out, void *workspace, size_t bytes) {
   (void)workspace;
   (void)bytes;
-  return results(handle, HOST_GRADIENT_DATA, 2, dx, w, conv, dy,
+  return results(handle, HOST_CONV_DATA, 2, dx, w, conv, dy,
                  (data_t){dx_data, w_data, dy_data}, requested, returned, out);
 }
 
@@ -283,6 +298,6 @@ cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
     cudnnConvolutionBwdFilterAlgoPerf_t *out, void *workspace, size_t bytes) {
   (void)workspace;
   (void)bytes;
-  return results(handle, HOST_GRADIENT_FILTER, 2, x, dw, conv, dy,
+  return results(handle, HOST_CONV_WEIGHTS, 2, x, dw, conv, dy,
                  (data_t){x_data, dw_data, dy_data}, requested, returned, out);
 }

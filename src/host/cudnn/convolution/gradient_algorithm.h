@@ -5,11 +5,11 @@
 
 #include "src/host/cudnn/convolution/engine/engine.h"
 
-typedef enum { HOST_GRADIENT_DATA, HOST_GRADIENT_FILTER } host_gradient_t;
-
-/* BAD_PARAM if `algo` does not exist, NOT_SUPPORTED if cuDNN has it only for
- * other problems. */
-cudnnStatus_t host_gradient_check(host_gradient_t kind,
-                                  const host_conv_t *problem, int algo);
+/* Refuses a call of `function`: BAD_PARAM if `algo` does not exist or the
+ * workspace (bytes) is too small, NOT_SUPPORTED if cuDNN has the algorithm only
+ * for other problems. */
+cudnnStatus_t host_gradient_check(host_conv_kind_t kind, const char *function,
+                                  const host_conv_t *problem, int algo,
+                                  size_t workspace);
 
 #endif

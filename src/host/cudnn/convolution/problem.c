@@ -182,13 +182,13 @@ cudnnStatus_t host_problem_init(const struct cudnnTensorStruct *x,
   filter_strides(w, p.w_stride);
   tensor_strides(old ? old : y, p.old_stride);
   move_trailing(&p);
+  host_model_convolution(x, y, p.offer);
   *out = p;
   return CUDNN_STATUS_SUCCESS;
 }
 
-bool host_problem_allows(const host_conv_t *problem,
-                         cudnnConvolutionFwdAlgo_t algo) {
-  const host_conv_t *p = problem;
+// Whether cuDNN has the forward algorithm on some GPU.
+static bool exists(const host_conv_t *p, cudnnConvolutionFwdAlgo_t algo) {
   if (p->x_vector) {
     bool channels_last = !p->y_vector && p->k > 1 && p->y_stride[1] == 1;
     return algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
@@ -217,4 +217,23 @@ bool host_problem_allows(const host_conv_t *problem,
   default: // DIRECT exists in name only
     return false;
   }
+}
+
+bool host_problem_allows(host_conv_kind_t kind, const host_conv_t *problem,
+                         int algo, cudnnConvolutionFwdAlgo_t like) {
+  return exists(problem, like) &&
+         (problem->offer[kind].algorithms >> algo & 1) != 0;
+}
+
+cudnnStatus_t host_problem_refuses(host_conv_kind_t kind, const char *function,
+                                   const host_conv_t *problem, int algo,
+                                   cudnnConvolutionFwdAlgo_t like,
+                                   size_t workspace) {
+  bool offered = (problem->offer[kind].algorithms >> algo & 1) != 0;
+  bool enough = workspace >= problem->offer[kind].workspace;
+  if (exists(problem, like) && (!offered || !enough))
+    host_model_print_convolution(function);
+  REFUSE_IF(!exists(problem, like) || !offered, CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(!enough, CUDNN_STATUS_BAD_PARAM);
+  return CUDNN_STATUS_SUCCESS;
 }

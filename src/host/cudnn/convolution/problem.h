@@ -17,9 +17,16 @@ cudnnStatus_t host_problem_init(const struct cudnnTensorStruct *x,
                                 const struct cudnnTensorStruct *old,
                                 cudnnStatus_t mismatch, host_conv_t *out);
 
-/* Whether cuDNN has `algo` for the problem. The engines compute all the same
- * way. */
-bool host_problem_allows(const host_conv_t *problem,
-                         cudnnConvolutionFwdAlgo_t algo);
+/* Whether cuDNN has `algo` of the kind for the problem; `like` is the forward
+ * algorithm with the same limits. The engines compute all the same way. */
+bool host_problem_allows(host_conv_kind_t kind, const host_conv_t *problem,
+                         int algo, cudnnConvolutionFwdAlgo_t like);
+
+/* Refuses a call of `function` with an algorithm that is not allowed, or with
+ * too small a workspace (bytes). */
+cudnnStatus_t host_problem_refuses(host_conv_kind_t kind, const char *function,
+                                   const host_conv_t *problem, int algo,
+                                   cudnnConvolutionFwdAlgo_t like,
+                                   size_t workspace);
 
 #endif

@@ -6,6 +6,7 @@
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/elementwise/loops.h"
+#include "src/host/cudnn/model/model.h"
 
 static bool run(void *job) {
   return host_loop_run(job);
@@ -107,7 +108,8 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha,
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(a->type != c->type, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!repeats_over(a, c), CUDNN_STATUS_BAD_PARAM);
-  return blend(handle, alpha, a, a_data, beta, c, c_data);
+  cudnnStatus_t status = HOST_MODEL_CHECK(cudnnAddTensor, a, c);
+  return status ? status : blend(handle, alpha, a, a_data, beta, c, c_data);
 }
 
 typedef struct {
@@ -161,6 +163,9 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void *alpha,
   REFUSE_IF((from == CUDNN_DATA_INT8 && to == CUDNN_DATA_UINT8) ||
                 (from == CUDNN_DATA_UINT8 && to == CUDNN_DATA_INT8),
             CUDNN_STATUS_NOT_SUPPORTED);
+  cudnnStatus_t status = HOST_MODEL_CHECK(cudnnTransformTensor, x, y);
+  if (status)
+    return status;
   return (x->type == y->type && host_type_vector(x->type) == 1 ? blend : turn)(
       handle, alpha, x, x_data, beta, y, y_data);
 }
@@ -170,7 +175,8 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
                                const void *alpha) {
   REFUSE_IF(!handle || !y || !y_data || !alpha, CUDNN_STATUS_BAD_PARAM);
   static const double zero; // 0 as float, too
-  return blend(handle, alpha, y, y_data, &zero, y, y_data);
+  cudnnStatus_t status = HOST_MODEL_CHECK(cudnnScaleTensor, y);
+  return status ? status : blend(handle, alpha, y, y_data, &zero, y, y_data);
 }
 
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
@@ -182,7 +188,9 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
   // Works for any type, because only an element's bytes matter.
   struct cudnnTensorStruct bytes = *y;
   bytes.type = CUDNN_DATA_FLOAT;
-  cudnnStatus_t status = check(&bytes);
+  cudnnStatus_t status = HOST_MODEL_CHECK(cudnnSetTensor, y);
+  if (!status)
+    status = check(&bytes);
   if (status)
     return status;
   host_loop_t loop = {.kind = HOST_LOOP_SET, .operands = 1, .rank = y->rank};
@@ -227,8 +235,12 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
   REFUSE_IF(op->compute_type !=
                 (is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
             CUDNN_STATUS_NOT_SUPPORTED);
+  const host_model_call_t model = {
+      3, {{a, a_data}, {unary ? a : b, unary ? a_data : b_data}, {c, c_data}}};
+  cudnnStatus_t status = host_model_check("cudnnOpTensor", &model);
   host_loop_t loop;
-  cudnnStatus_t status = start(&loop, HOST_LOOP_OP, c, c_data);
+  if (!status)
+    status = start(&loop, HOST_LOOP_OP, c, c_data);
   if (!status)
     status = operand(&loop, c, a, a_data);
   if (!status && !unary)
@@ -275,6 +287,8 @@ cudnnStatus_t cudnnActivationForward(
   REFUSE_IF(x->type != y->type || !same_extents(x, y), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(x_data == y_data && !same_strides(x, y), CUDNN_STATUS_BAD_PARAM);
   cudnnStatus_t status = check_activation(activation, y->type, false);
+  if (!status)
+    status = HOST_MODEL_CHECK(cudnnActivationForward, x, y);
   host_loop_t loop;
   if (!status)
     status = start(&loop, HOST_LOOP_FORWARD, y, y_data);
@@ -304,6 +318,8 @@ cudnnStatus_t cudnnActivationBackward(
   REFUSE_IF(dy_data == dx_data && !same_strides(dy, dx),
             CUDNN_STATUS_BAD_PARAM);
   cudnnStatus_t status = check_activation(activation, dx->type, true);
+  if (!status)
+    status = HOST_MODEL_CHECK(cudnnActivationBackward, y, dy, x, dx);
   host_loop_t loop;
   if (!status)
     status = start(&loop, HOST_LOOP_BACKWARD, dx, dx_data);

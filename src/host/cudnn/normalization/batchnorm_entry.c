@@ -5,6 +5,7 @@
 #include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/descriptor/life.h"
 #include "src/host/cudnn/normalization/args.h"
+#include "src/host/cudnn/model/model.h"
 
 static bool run(void *job) {
   return host_bn_run(job);
@@ -39,6 +40,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
   cudnnStatus_t status = host_bn_begin(&bn, HOST_BN_INFERENCE, mode, alpha,
                                        beta, epsilon, x, x_data);
   if (!status)
+    status = HOST_MODEL_CHECK(cudnnBatchNormalization, x, y);
+  if (!status)
     status = host_bn_data(&bn, y, y_data, &bn.y);
   if (!status)
     status = host_bn_param(&bn, params, scale, &bn.scale);
@@ -49,6 +52,18 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
   if (!status)
     status = host_bn_param(&bn, params, variance, &bn.variance);
   return status ? status : host_work_queue(handle, run, &bn, sizeof bn);
+}
+
+// x, and y or a gradient.
+static cudnnStatus_t model_check(cudnnBatchNormOps_t ops,
+                                 const struct cudnnTensorStruct *x,
+                                 const struct cudnnTensorStruct *y) {
+  const struct cudnnTensorStruct *tensors[] = {x, y};
+  return host_model_check_tensors(ops == CUDNN_BATCHNORM_OPS_BN
+                                      ? "cudnnBatchNormalization"
+                                      : "cudnnBatchNormalization with an "
+                                        "activation",
+                                  2, tensors);
 }
 
 cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
@@ -90,6 +105,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     status = host_bn_param(&bn, params, saved_mean, &bn.saved_mean);
   if (!status)
     status = host_bn_param(&bn, params, saved_invstd, &bn.saved_invstd);
+  if (!status)
+    status = model_check(ops, x, y);
   bn.factor = factor;
   return status ? status : host_work_queue(handle, run, &bn, sizeof bn);
 }
@@ -151,6 +168,11 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
     status = host_bn_param(&bn, params, saved_mean, &bn.saved_mean);
   if (!status)
     status = host_bn_param(&bn, params, saved_invstd, &bn.saved_invstd);
+  if (status)
+    return status;
+  status = model_check(ops, x, dy);
+  if (!status)
+    status = model_check(ops, x, dx);
   if (status)
     return status;
   bn.alpha_param = host_scalar(alpha_param, x->type);

@@ -8,6 +8,7 @@
 #include "src/host/cudnn/base/scratch.h"
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/base/work.h"
+#include "src/host/cudnn/model/model.h"
 
 typedef struct {
   struct cudnnLRNStruct how;
@@ -117,6 +118,8 @@ cudnnStatus_t cudnnLRNCrossChannelForward(
   job_t job;
   cudnnStatus_t status =
       prepare(lrn, mode, alpha, beta, x, x_data, y, y_data, &job);
+  if (!status)
+    status = HOST_MODEL_CHECK(cudnnLRNCrossChannel, x, y);
   return status ? status : host_work_queue(handle, run, &job, sizeof job);
 }
 
@@ -135,6 +138,9 @@ cudnnStatus_t cudnnLRNCrossChannelBackward(
   if (status)
     return status;
   REFUSE_IF(!host_view_same(&job.x, &job.dy), CUDNN_STATUS_BAD_PARAM);
+  status = HOST_MODEL_CHECK(cudnnLRNCrossChannel, y, dy, x, dx);
+  if (status)
+    return status;
   job.backward = true;
   return host_work_queue(handle, run, &job, sizeof job);
 }

@@ -7,6 +7,7 @@
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/base/work.h"
 #include "src/host/host.h"
+#include "src/host/cudnn/model/model.h"
 
 typedef struct {
   struct cudnnReduceTensorStruct how;
@@ -189,7 +190,9 @@ cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
   job_t job = {.how = *reduce,
                .alpha = host_scalar(alpha, c->type),
                .beta = host_scalar(beta, c->type)};
-  status = host_view_init(a, a_data, &job.a);
+  status = HOST_MODEL_CHECK(cudnnReduceTensor, a, c);
+  if (!status)
+    status = host_view_init(a, a_data, &job.a);
   if (!status)
     status = host_view_init(c, c_data, &job.c);
   if (status)

@@ -7,6 +7,7 @@
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/descriptor/life.h"
+#include "src/host/cudnn/model/model.h"
 
 typedef struct {
   bool log, channel, backward;
@@ -93,6 +94,8 @@ cudnnStatus_t cudnnSoftmaxForward(
   job_t job;
   cudnnStatus_t status =
       prepare(algo, mode, alpha, beta, x, x_data, y, y_data, &job);
+  if (!status)
+    status = HOST_MODEL_CHECK(cudnnSoftmaxForward, x, y);
   return status ? status : host_work_queue(handle, run, &job, sizeof job);
 }
 
@@ -111,6 +114,9 @@ cudnnStatus_t cudnnSoftmaxBackward(
     return status;
   REFUSE_IF(dy->type != y->type || !host_view_same(&job.in, &job.in2),
             CUDNN_STATUS_BAD_PARAM);
+  status = HOST_MODEL_CHECK(cudnnSoftmaxBackward, y, dy, dx);
+  if (status)
+    return status;
   job.backward = true;
   return host_work_queue(handle, run, &job, sizeof job);
 }

@@ -6,6 +6,7 @@
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/spatial/pooling_rows.h"
+#include "src/host/cudnn/model/model.h"
 
 typedef struct {
   struct cudnnPoolingStruct how; // the spatial extents are the last of three
@@ -169,6 +170,8 @@ cudnnStatus_t cudnnPoolingForward(
   job_t job;
   cudnnStatus_t status = prepare(pooling, x, y, &job);
   if (!status)
+    status = HOST_MODEL_CHECK(cudnnPoolingForward, x, y);
+  if (!status)
     status = host_view_init_any(x, x_data, &job.x);
   if (!status)
     status = host_view_init_any(y, y_data, &job.y);
@@ -197,7 +200,9 @@ cudnnStatus_t cudnnPoolingBackward(
             CUDNN_STATUS_BAD_PARAM);
   for (int i = 0; i < x->rank; i++)
     REFUSE_IF(x->dim[i] != dx->dim[i], CUDNN_STATUS_BAD_PARAM);
-  status = host_view_init(x, x_data, &job.x);
+  status = HOST_MODEL_CHECK(cudnnPoolingBackward, y, dy, x, dx);
+  if (!status)
+    status = host_view_init(x, x_data, &job.x);
   if (!status)
     status = host_view_init(y, y_data, &job.y);
   if (!status)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/host/cudnn/descriptor/types.h"
+#include "src/host/cudnn/model/model.h"
 
 /* Always three-dimensional: missing leading dimensions are 1. */
 enum { HOST_D, HOST_H, HOST_W, HOST_SPATIAL };
@@ -41,6 +41,8 @@ typedef struct {
   void *y;
   double alpha, gamma;
   bool relu, propagate_nan;
+  /* What the model of a GPU offers, by host_conv_kind_t. */
+  host_model_offer_t offer[3];
 } host_conv_t;
 
 /* Both compute the whole of y; false when memory is short. */
