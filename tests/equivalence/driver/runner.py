@@ -113,6 +113,33 @@ class Runner:
         self.env.setdefault("OMP_NUM_THREADS", "1")
         # New memory of the host device is no zeros.
         self.env["SUNDOG_HOST_POISON"] = "yes"
+        self.model = "any"
+        self.refused_alone = 0
+
+    def set_model(self, model):
+        """Which calls the host device refuses: SUNDOG_HOST_MODEL."""
+        self.model = self.env["SUNDOG_HOST_MODEL"] = model
+
+    def preloads(self, cases):
+        return any(family_of(case).preload for case in cases)
+
+    def accepted(self, cases):
+        """The cases that one device computes under the model."""
+        if self.model == "any" or not cases:
+            return cases
+        write_script(os.path.join(self.folder, "whole"), cases)
+        setting = Setting.of(cases[0], self.view)
+        if setting.wrap:  # what one rank of sundog's computes
+            log = self.run_ranks(setting.alone(), program=[
+                self.opcase, *self.files("whole"), "refusals"])[1]
+        else:
+            log = self.run_alone(preload=self.preloads(cases),
+                                 refusals=True)[1]
+        refused = {int(number) for number in
+                   re.findall(r"^(?:sundog: .*)?refused (\d+)$", log, re.M)}
+        self.refused_alone += len(refused)
+        return [case for number, case in enumerate(cases)
+                if number not in refused]
 
     def close(self):
         shutil.rmtree(self.folder)
@@ -147,14 +174,17 @@ class Runner:
         stem = os.path.join(self.folder, name)
         return [stem + ".script", stem + ".memory", stem + ".out"]
 
-    def run_alone(self, name="whole", preload=False):
+    def run_alone(self, name="whole", preload=False, refusals=False):
+        """Without `sundog run`. refusals: go on after calls that the device
+        refuses, and print the numbers of their cases."""
         env = dict(self.env)
         if preload:
             env["LD_PRELOAD"] = os.path.join(self.build,
                                              "interpose/libsundog.so")
         if self.device == "host":
             env["LD_LIBRARY_PATH"] = os.path.join(self.build, "src/host/lib")
-        return self.start([self.opcase, *self.files(str(name))], env, 120)
+        return self.start([self.opcase, *self.files(str(name)),
+                           *(["refusals"] if refusals else [])], env, 120)
 
     def run_ranks(self, setting, parts="", timeout=120, program=None,
                   extra=None):
@@ -210,8 +240,7 @@ class Runner:
             alone, log = self.run_ranks(setting.alone(), program=[
                 self.opcase, *self.files("whole")])
         else:
-            alone, log = self.run_alone(
-                preload=any(family_of(case).preload for case in cases))
+            alone, log = self.run_alone(preload=self.preloads(cases))
         status = 0
         if ranks:
             if self.view == "shard":
@@ -263,4 +292,5 @@ def repeat_line(runner, case):
         ["tests/equivalence/driver/run",
          *(["--device", runner.device] if runner.device != "host" else []),
          *(["--view", runner.view] if runner.view != "shard" else []),
+         *(["--model", runner.model] if runner.model != "any" else []),
          "--case", shlex.quote(line_of(case))])
