@@ -128,17 +128,26 @@ static void strides_of(const sdg_plan_t *plan,
   sdg_slab_pack(&tensor->box, row_major, out);
 }
 
+// On a GPU, OpTensor and SetTensor refuse tensors of fewer dimensions, which
+// softmax and reductions accept. Further dimensions of extent 1 change nothing.
+enum { LEAST_DIMS = 4 };
+
 sdg_status_t sdg_subcall_describe(const sdg_plan_t *plan,
                                   const sdg_subcall_tensor_t *tensor,
                                   cudnnTensorDescriptor_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   int64_t stride[SDG_DIMS_MAX];
+  sdg_box_t box = tensor->box;
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
   strides_of(plan, tensor, stride);
+  for (; box.dims < LEAST_DIMS; box.dims++) {
+    box.dim[box.dims] = (sdg_range_t){0, 1};
+    stride[box.dims] = 1;
+  }
   if (cudnn->cudnnCreateTensorDescriptor(out) != CUDNN_STATUS_SUCCESS)
     return sdg_fail(SDG_E_NO_MEMORY, "descriptors of a sub-call");
-  return sdg_tensor_set(*out, tensor->type, &tensor->box, stride);
+  return sdg_tensor_set(*out, tensor->type, &box, stride);
 }
 
 static sdg_status_t form_make(const sdg_plan_t *plan,

@@ -5,6 +5,7 @@
 
 #include <cudnn.h>
 #include <float.h>
+#include <string.h>
 
 #include "rules/vendor/vendor.h"
 
@@ -16,16 +17,24 @@ static cudnnStatus_t copy_run(const sdg_subcall_run_t *run) {
       run->descriptor[1], run->data[1]);
 }
 
+// result = dy - sum. The vendor's function takes operands of one type.
+static sdg_status_t difference_make(sdg_softmax_maker_t *m,
+                                    const sdg_subcall_tensor_t *sum) {
+  sdg_subcall_tensor_t dy;
+  SDG_TRY(sdg_softmax_widen(m, 1, &m->result, &dy));
+  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, &dy, -1, sum, 0,
+                        &m->result);
+}
+
 // dx = y (dy - sum of y dy).
 static sdg_status_t backward_make(sdg_softmax_maker_t *m) {
-  const sdg_subcall_tensor_t *y = &m->operand[0], *dy = &m->operand[1];
-  sdg_subcall_tensor_t sum;
+  sdg_subcall_tensor_t sum, y = m->operand[0];
   SDG_TRY(sdg_softmax_field(m, &sum));
   if (m->empty) {
     SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, sum.slab, &sum.box));
   } else {
-    SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, y, 1, dy, 0,
-                           &m->result));
+    SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, &y, 1,
+                           &m->operand[1], 0, &m->result));
     SDG_TRY(
         sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_ADD, 1, &m->result, &sum));
   }
@@ -33,10 +42,13 @@ static sdg_status_t backward_make(sdg_softmax_maker_t *m) {
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   if (m->empty)
     return SDG_OK;
-  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, dy, -1, &sum, 0,
-                         &m->result));
+  SDG_TRY(difference_make(m, &sum));
+  SDG_TRY(sdg_softmax_widen(m, 0, NULL, &y));
+  // The output may be the first operand, but not the second; dx may be y.
+  const sdg_subcall_tensor_t *first = m->in_place ? &m->result : &y;
   return sdg_subcall_op_by(m->plan, CUDNN_OP_TENSOR_MUL, sdg_softmax_product,
-                           &m->result, y, &m->operand[m->softmax.output]);
+                           first, m->in_place ? &y : &m->result,
+                           &m->operand[m->softmax.output]);
 }
 
 static cudnnStatus_t backward_log(const sdg_subcall_run_t *run,
@@ -122,6 +134,31 @@ static sdg_status_t finite_make(sdg_softmax_maker_t *m,
                         field);
 }
 
+static bool strides_equal(const sdg_softmax_maker_t *m,
+                          const sdg_subcall_tensor_t *a,
+                          const sdg_subcall_tensor_t *b) {
+  const sdg_slab_t *slab = m->plan->slab;
+  return memcmp(slab[a->slab].stride, slab[b->slab].stride,
+                (size_t)m->own.dims * sizeof *slab->stride) == 0;
+}
+
+// y as the vendor's function reads it beside `result`: with the same type and
+// strides. If the output has other strides than y, `result` becomes scratch.
+static sdg_status_t y_make(sdg_softmax_maker_t *m, sdg_subcall_tensor_t *y) {
+  *y = m->operand[0];
+  bool typed = y->type == m->type;
+  if (typed && strides_equal(m, y, &m->result))
+    return SDG_OK;
+  if (m->in_place) {
+    m->in_place = false;
+    SDG_TRY(sdg_merge_scratch(m->plan, &m->own, y->slab, m->type, &m->result));
+    if (typed && strides_equal(m, y, &m->result))
+      return SDG_OK;
+  }
+  SDG_TRY(sdg_merge_scratch(m->plan, &m->own, m->result.slab, m->type, y));
+  return sdg_subcall_transform(m->plan, 1, &m->operand[0], 0, y);
+}
+
 // log: dx = dy - exp(y) sum of dy. The real function computes the sum itself.
 // The other ranks' part of the sum is added to this rank's first elements of
 // dy; dx of these elements, which is then wrong, is computed separately.
@@ -133,8 +170,10 @@ static sdg_status_t backward_log_make(sdg_softmax_maker_t *m) {
     SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, sum.slab, &sum.box));
   } else {
     SDG_TRY(sdg_softmax_field(m, &mine));
-    SDG_TRY(sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_ADD, 1, &m->operand[1],
-                               &mine));
+    SDG_TRY(y_make(m, &y));
+    SDG_TRY(sdg_subcall_transform(m->plan, 1, &m->operand[1], 0, &m->result));
+    SDG_TRY(
+        sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_ADD, 1, &m->result, &mine));
     SDG_TRY(sdg_subcall_transform(m->plan, 1, &mine, 0, &sum));
     SDG_TRY(finite_make(m, &mine));
   }
@@ -143,8 +182,6 @@ static sdg_status_t backward_log_make(sdg_softmax_maker_t *m) {
   if (m->empty)
     return SDG_OK;
   SDG_TRY(first_make(m, &sum, &made));
-  SDG_TRY(sdg_softmax_widen(m, 0, NULL, &y));
-  SDG_TRY(sdg_subcall_transform(m->plan, 1, &m->operand[1], 0, &m->result));
   sdg_subcall_tensor_t first = first_of(m, &m->result);
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, &sum, -1, &mine, 1,
                          &first));
