@@ -92,6 +92,9 @@ typedef struct sdg_op_shard {
    * [local] section or a tag: SDG_E_ARGUMENT if its parameters have sizes that
    * do not fit, as those of a piece. NULL: the vendor's library checks that. */
   sdg_status_t (*own)(const sdg_call_t *call);
+  /* The vendor's library wants equal strides for operands of one group. Returns
+   * the group of operand `index`, -1: none. NULL: always -1. */
+  int (*stride_group)(const sdg_call_t *call, int index);
 } sdg_op_shard_t;
 
 /* Data that one call fetches or keeps for a later one (rules/reuse). */

@@ -147,6 +147,16 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
   return sdg_literal_plan(out_plan);
 }
 
+// The gradient of an activation: y, dy, x and dx.
+static int pointwise_strides(const sdg_call_t *call, int index) {
+  (void)index;
+  return call->entry == SDG_ENTRY_cudnnActivationBackward ? 0 : -1;
+}
+
+static const sdg_op_shard_t shard = {
+    .stride_group = pointwise_strides,
+};
+
 const sdg_op_t sdg_op_pointwise = {
     .family = SDG_FAMILY_POINTWISE,
     .knows = pointwise_knows,
@@ -156,4 +166,5 @@ const sdg_op_t sdg_op_pointwise = {
     .plan = pointwise_plan,
     .share = pointwise_share,
     .answer = sdg_dropout_answer, // the only query
+    .shard = &shard,
 };

@@ -233,9 +233,18 @@ static const sdg_op_numbers_t numbers = {
     .sizes = sdg_pool_sizes,
 };
 
+// Backward: y and dy, x and dx.
+static int pool_strides(const sdg_call_t *call, int index) {
+  if (call->entry != SDG_ENTRY_cudnnPoolingBackward)
+    return -1;
+  sdg_role_t role = call->operand[index].role;
+  return role == SDG_ROLE_X || role == SDG_ROLE_DX;
+}
+
 static const sdg_op_shard_t shard = {
     .place = sdg_pool_place,
     .fetches = pool_fetches,
+    .stride_group = pool_strides,
 };
 
 const sdg_op_t sdg_op_pool = {

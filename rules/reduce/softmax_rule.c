@@ -87,8 +87,17 @@ static bool softmax_sums(const sdg_call_t *call, int dim) {
          softmax.mode == CUDNN_SOFTMAX_MODE_INSTANCE;
 }
 
+// Backward: y and dy.
+static int softmax_strides(const sdg_call_t *call, int index) {
+  return call->entry == SDG_ENTRY_cudnnSoftmaxBackward &&
+                 !call->operand[index].is_output
+             ? 0
+             : -1;
+}
+
 static const sdg_op_shard_t shard = {
     .sums = softmax_sums,
+    .stride_group = softmax_strides,
 };
 
 const sdg_op_t sdg_op_softmax = {

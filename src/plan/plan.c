@@ -92,13 +92,23 @@ static size_t scratch_take(sdg_plan_t *plan, size_t bytes) {
   return offset;
 }
 
-// Dimensions with equal strides (extent 1) nest in logical order.
+// Whether dimension a lies inside b. Of two equal strides one belongs to a
+// dimension of extent 1 in `like`. If it has extent 1 in the box, too, it is
+// the inner one, so that packing a packed box changes no stride.
+static bool is_inside(const sdg_box_t *box, const int64_t *like, int a, int b) {
+  if (like[a] != like[b])
+    return like[a] < like[b];
+  bool one_a = box->dim[a].hi - box->dim[a].lo == 1;
+  bool one_b = box->dim[b].hi - box->dim[b].lo == 1;
+  return one_a != one_b ? one_a : a > b;
+}
+
 void sdg_slab_pack(const sdg_box_t *box, const int64_t *like,
                    int64_t *out_stride) {
   int order[SDG_DIMS_MAX]; // outermost first
   for (int d = 0; d < box->dims; d++) {
     int i = d;
-    for (; i > 0 && like[order[i - 1]] < like[d]; i--)
+    for (; i > 0 && is_inside(box, like, order[i - 1], d); i--)
       order[i] = order[i - 1];
     order[i] = d;
   }
@@ -143,12 +153,23 @@ sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
 sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
                              const int64_t *like, int elem_bytes,
                              int *out_slab) {
+  int64_t stride[SDG_DIMS_MAX];
+  sdg_slab_pack(box, like, stride);
+  return sdg_plan_strided(plan, box, stride, like, elem_bytes, out_slab);
+}
+
+sdg_status_t sdg_plan_strided(sdg_plan_t *plan, const sdg_box_t *box,
+                              const int64_t *stride, const int64_t *nesting,
+                              int elem_bytes, int *out_slab) {
   sdg_slab_t slab = {
       .operand = SDG_SLAB_SCRATCH, .elem_bytes = elem_bytes, .box = *box};
-  memcpy(slab.nesting, like, sizeof slab.nesting);
-  sdg_slab_pack(box, like, slab.stride);
-  size_t bytes = (size_t)sdg_box_count(box) * (size_t)slab.elem_bytes;
-  slab.offset_bytes = scratch_take(plan, bytes);
+  memcpy(slab.nesting, nesting, sizeof slab.nesting);
+  memcpy(slab.stride, stride, sizeof slab.stride);
+  size_t elements = sdg_box_empty(box) ? 0 : 1;
+  for (int d = 0; d < box->dims && elements; d++)
+    elements +=
+        (size_t)(box->dim[d].hi - box->dim[d].lo - 1) * (size_t)stride[d];
+  slab.offset_bytes = scratch_take(plan, elements * (size_t)elem_bytes);
   return slab_add(plan, &slab, out_slab);
 }
 

@@ -184,6 +184,11 @@ sdg_status_t sdg_plan_hold(sdg_plan_t *plan, const sdg_box_t *box, int like,
 sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
                                  int elem_bytes, int like,
                                  int *out_slab) SDG_MUST_CHECK;
+/* Scratch with these strides (elements, positive), which may leave gaps;
+ * `nesting` is that of messages. */
+sdg_status_t sdg_plan_strided(sdg_plan_t *plan, const sdg_box_t *box,
+                              const int64_t *stride, const int64_t *nesting,
+                              int elem_bytes, int *out_slab) SDG_MUST_CHECK;
 /* Like sdg_plan_scratch_of, but the dimensions nest in the order of the
  * strides `like`. */
 sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,

@@ -63,9 +63,44 @@ static sdg_status_t describe(const sdg_cudnn_t *cudnn,
   return sdg_tensor_set(*out, operand->type, box, operand->stride);
 }
 
-// Adds a moved tensor: packed, with dimensions nested as in the program's.
-static sdg_status_t moved_add(const sdg_colocation_t *colocation, int index,
-                              moved_t *moved) {
+static int group_of(const sdg_colocation_t *colocation, const sdg_op_t *op,
+                    int index) {
+  return op->shard && op->shard->stride_group
+             ? op->shard->stride_group(colocation->call, index)
+             : -1;
+}
+
+static const int64_t *nesting_of(const sdg_operand_t *operand) {
+  return operand->nesting[0] > 0 ? operand->nesting : operand->stride;
+}
+
+// The strides of a moved tensor: those of an operand that stays and must have
+// equal ones; else packed, with dimensions nested as in the first operand of
+// its group.
+static void strides_choose(const sdg_colocation_t *colocation,
+                           const sdg_op_t *op, int index, const sdg_box_t *box,
+                           int64_t *out) {
+  const sdg_call_t *call = colocation->call;
+  int group = group_of(colocation, op, index), first = index;
+  for (int i = call->operands - 1; group >= 0 && i >= 0; i--) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (group_of(colocation, op, i) != group || operand->dims != box->dims)
+      continue;
+    first = i;
+    bool fits = !sdg_colocate_moves(colocation, i);
+    for (int d = 0; d < box->dims; d++)
+      fits &= operand->extent[d] == box->dim[d].hi - box->dim[d].lo &&
+              (operand->extent[d] == 1 || operand->stride[d] > 0);
+    if (fits) {
+      memcpy(out, operand->stride, sizeof operand->stride);
+      return;
+    }
+  }
+  sdg_slab_pack(box, nesting_of(&call->operand[first]), out);
+}
+
+static sdg_status_t moved_add(const sdg_colocation_t *colocation,
+                              const sdg_op_t *op, int index, moved_t *moved) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   sdg_operand_t *operand = &moved->operand[index];
   sdg_box_t box =
@@ -76,19 +111,16 @@ static sdg_status_t moved_add(const sdg_colocation_t *colocation, int index,
   *operand = colocation->call->operand[index];
   for (int d = 0; d < box.dims; d++)
     operand->extent[d] = box.dim[d].hi - box.dim[d].lo;
-  bool agreed = operand->nesting[0] > 0;
-  sdg_slab_pack(
-      &box, agreed ? operand->nesting : colocation->call->operand[index].stride,
-      operand->stride);
+  strides_choose(colocation, op, index, &box, operand->stride);
   moved->moves[index] = true;
   return describe(cudnn, operand, &box, &moved->descriptor[index]);
 }
 
 static sdg_status_t moved_init(const sdg_colocation_t *colocation,
-                               moved_t *moved) {
+                               const sdg_op_t *op, moved_t *moved) {
   for (int i = 0; i < colocation->call->operands; i++)
     if (sdg_colocate_moves(colocation, i))
-      SDG_TRY(moved_add(colocation, i, moved));
+      SDG_TRY(moved_add(colocation, op, i, moved));
   return SDG_OK;
 }
 
@@ -179,12 +211,11 @@ static sdg_box_t own_box(const maker_t *m, const sdg_placement_t *placement) {
 // program's, and a slab for the program's.
 static sdg_status_t room_make(maker_t *m, int index) {
   const sdg_operand_t *operand = &m->colocation->call->operand[index];
-  const int64_t *like =
-      operand->nesting[0] > 0 ? operand->nesting : operand->stride;
   sdg_box_t is = own_box(m, &m->tagging->placement[index]);
   sdg_box_t at = own_box(m, sdg_colocate_at(m->colocation, index));
-  SDG_TRY(sdg_plan_packed(m->plan, &at, like, operand->elem_bytes,
-                          &m->state->room[index]));
+  SDG_TRY(sdg_plan_strided(m->plan, &at, m->state->moved.operand[index].stride,
+                           nesting_of(operand), operand->elem_bytes,
+                           &m->state->room[index]));
   sdg_plan_rehome(m->plan, index, m->state->room[index]);
   return sdg_plan_operand(m->plan, m->colocation->call, index, &is,
                           &m->own[index]);
@@ -362,7 +393,7 @@ sdg_status_t sdg_colocate_plan(const sdg_colocation_t *colocation,
   sdg_plan_t *plan = NULL;
   state_t *state = NULL;
   sdg_status_t status;
-  SDG_TRY_GOTO(moved_init(colocation, &moved), fail);
+  SDG_TRY_GOTO(moved_init(colocation, op, &moved), fail);
   rebound_make(colocation, &moved, &rebound);
   fetch_find(colocation, op, &rebound.call, tagging, &moved, &remote);
   SDG_TRY_GOTO(rule_plan(colocation, op, tagging,
@@ -393,7 +424,7 @@ sdg_status_t sdg_colocate_answer(const sdg_colocation_t *colocation,
   for (int i = 0; i < colocation->call->operands; i++)
     if (sdg_colocate_moves(colocation, i) && colocation->call->operand[i].data)
       return sdg_tagging_differ(colocation->call, tagging, i, i == 0);
-  SDG_TRY_GOTO(moved_init(colocation, &moved), out);
+  SDG_TRY_GOTO(moved_init(colocation, op, &moved), out);
   rebound_make(colocation, &moved, &rebound);
   status = op->answer(&rebound.call, &colocation->tagging, out_vendor);
 out:
