@@ -18,6 +18,7 @@
 #include "rules/norm/plan.h"
 
 #include <cudnn.h>
+#include <string.h>
 
 #include "rules/vendor/vendor.h"
 
@@ -135,16 +136,45 @@ static sdg_status_t sums_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
   return reduce(m, slab, m->axes & ~m->sum);
 }
 
-// The gradient behind the activation, which is also the gradient of z.
+static bool strides_equal(const sdg_norm_maker_t *m,
+                          const sdg_subcall_tensor_t *a,
+                          const sdg_subcall_tensor_t *b) {
+  const sdg_slab_t *slab = m->plan->slab;
+  return memcmp(slab[a->slab].stride, slab[b->slab].stride,
+                (size_t)m->own.dims * sizeof *slab->stride) == 0;
+}
+
+// Scratch with dy's strides.
+static sdg_status_t like_dy(sdg_norm_maker_t *m, sdg_subcall_tensor_t *out) {
+  const sdg_subcall_tensor_t *dy = &m->tensor[SDG_NORM_DY];
+  const sdg_slab_t of = m->plan->slab[dy->slab];
+  int slab;
+  SDG_TRY(sdg_plan_strided(m->plan, &m->own, of.stride, of.nesting,
+                           of.elem_bytes, &slab));
+  *out = sdg_subcall_slab(m->plan, slab, dy->type);
+  return SDG_OK;
+}
+
+// The gradient behind the activation, which is also the gradient of z. The
+// vendor's function wants equal strides for y, dy and its result.
 static sdg_status_t fused_add(sdg_norm_maker_t *m,
                               sdg_subcall_tensor_t *io_dy) {
-  sdg_subcall_tensor_t through = m->tensor[SDG_NORM_DZ];
-  if (m->norm->ops != CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION)
-    SDG_TRY(sdg_norm_copy(m, SDG_NORM_DY, io_dy->type, &through));
-  SDG_TRY(sdg_norm_subcall_deactivate(m->plan, &m->tensor[SDG_NORM_Y], io_dy,
-                                      &through));
+  bool adds = m->norm->ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION;
+  const sdg_subcall_tensor_t *dz = adds ? &m->tensor[SDG_NORM_DZ] : NULL;
+  sdg_subcall_tensor_t y = m->tensor[SDG_NORM_Y], through;
+  if (!strides_equal(m, &y, io_dy)) {
+    SDG_TRY(like_dy(m, &y));
+    SDG_TRY(sdg_subcall_transform(m->plan, 1, &m->tensor[SDG_NORM_Y], 0, &y));
+  }
+  if (dz && strides_equal(m, dz, io_dy))
+    through = *dz;
+  else
+    SDG_TRY(like_dy(m, &through));
+  SDG_TRY(sdg_norm_subcall_deactivate(m->plan, &y, io_dy, &through));
   *io_dy = through;
-  return SDG_OK;
+  return dz && through.slab != dz->slab
+             ? sdg_subcall_transform(m->plan, 1, &through, 0, dz)
+             : SDG_OK;
 }
 
 // This rank's sums; also dx from these sums, or a useless result in its place.

@@ -159,7 +159,7 @@ static sdg_status_t nan_clear(maker_t *m, const sdg_subcall_tensor_t *t) {
                                  &more));
   SDG_TRY(
       sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MIN, 1, t, 1, &zero, t));
-  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, &more, 1, t, 0, t);
+  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, t, 1, &more, 0, t);
 }
 
 // This rank's mean, and the rounding error of its stored value.
@@ -252,7 +252,7 @@ static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
   sdg_subcall_t piece = {.fn = backward_piece,
                          .tensors = TENSORS,
                          .tensor = {
-                             [Y] = {.slab = m->part_slab, .box = m->part},
+                             [Y] = {.slab = m->parts_slab, .box = m->part},
                              [DY] = {.slab = gradients, .box = m->part},
                              [X] = {.slab = m->x_slab, .box = m->x},
                              [DX] = {.slab = dx, .box = m->x},
