@@ -241,7 +241,7 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
   int refusal;
   sdg_status_t status =
       plan_make(call, dgrad, section, axes, extend, out_plan, &refusal);
-  if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
+  if (refusal && !extend)
     status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
   return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
 }

@@ -132,8 +132,7 @@ static sdg_status_t pieces_ask(const sdg_call_t *call,
   }
   bool extend = sdg_conv_data_extends(g, strategy);
   SDG_TRY(dgrad_ask(call, g, extend, largest));
-  return largest->got != CUDNN_STATUS_SUCCESS && !extend &&
-                 strategy == SDG_STRATEGY_AUTO
+  return largest->got != CUDNN_STATUS_SUCCESS && !extend
              ? dgrad_ask(call, g, true, largest)
              : SDG_OK;
 }
@@ -302,8 +301,7 @@ static sdg_status_t wgrad_workspace(const sdg_call_t *call,
   if (*out_vendor)
     return SDG_OK;
   SDG_TRY(wgrad_ask(call, conv, extend ? NULL : &view, &largest));
-  if (largest.got != CUDNN_STATUS_SUCCESS && !extend &&
-      strategy == SDG_STRATEGY_AUTO)
+  if (largest.got != CUDNN_STATUS_SUCCESS && !extend)
     SDG_TRY(wgrad_ask(call, conv, NULL, &largest));
   *out_vendor = (int)largest.got;
   if (largest.got == CUDNN_STATUS_SUCCESS)

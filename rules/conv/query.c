@@ -63,7 +63,7 @@ static sdg_status_t workspace_answer(const sdg_call_t *call,
   if (*out_vendor)
     return SDG_OK;
   SDG_TRY(workspace_ask(call, conv, extend, &largest, out_vendor));
-  if (*out_vendor && !extend && strategy == SDG_STRATEGY_AUTO)
+  if (*out_vendor && !extend)
     SDG_TRY(workspace_ask(call, conv, true, &largest, out_vendor));
   if (!*out_vendor)
     *out_bytes = largest;

@@ -225,7 +225,7 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
   int refusal;
   sdg_status_t status =
       plan_make(call, op, client, axes, extend, out_plan, &refusal);
-  if (refusal && !extend && strategy == SDG_STRATEGY_AUTO)
+  if (refusal && !extend)
     status = plan_make(call, op, client, axes, true, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
                             "%s: the vendor's library has no algorithm for a "
