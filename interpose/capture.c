@@ -27,6 +27,7 @@
 #include "src/base/options.h"
 #include "src/base/status.h"
 #include "src/call/tag.h"
+#include "src/geometry/hint.h"
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"
 #include "src/observe/report.h"
@@ -95,6 +96,15 @@ static int refusal_of(int entry) {
   }
 }
 
+// Shard view: forgets what is known of memory that the call is about to write.
+static void writes_note(int entry, const void *args) {
+  sdg_writes_t writes;
+  if (!sdg_entry[entry].writes || !sdg_hint_any() || sdg_setup_is_whole())
+    return;
+  sdg_entry[entry].writes(args, &writes);
+  sdg_outside_writes(&writes);
+}
+
 // An op in a forked child. True: it is refused.
 static bool child_refuses(int entry, const void *caller) {
   if (depth > 0 || sdg_ranges_hold(caller) || !sdg_job_asked())
@@ -142,6 +152,7 @@ bool sdg_capture(int entry, const void *args, const void *caller,
       sdg_invocation_trim(&call, &memory);
       call.memory = &memory;
     }
+    writes_note(entry, args);
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
     if (sdg_options_get()->observing)
       sdg_observe_end(&call, done);
@@ -223,6 +234,7 @@ void sdg_capture_passed(int entry, const void *args, const void *caller) {
   enter();
   if (sdg_invocation_call(entry, args, &gemm, &call))
     sdg_outside_call(&call);
+  writes_note(entry, args);
   leave();
 }
 
@@ -239,9 +251,11 @@ int sdg_capture_note(int entry, const void *args, const void *caller) {
       result = sdg_registry_value(&vector);
     else
       sdg_outside_vector(&vector);
+  } else if (sdg_entry[entry].writes) {
+    writes_note(entry, args);
   } else {
-    sdg_invocation_access(entry, args, &memory);
-    sdg_outside_touch(&memory);
+    for (size_t i = 0; sdg_invocation_copy(entry, args, i, &memory); i++)
+      sdg_outside_touch(&memory);
   }
   leave();
   return result;

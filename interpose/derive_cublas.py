@@ -30,6 +30,39 @@ UNSEEN = ['unseen cublasInit()', 'unseen cublasXtCreate(void *handle)']
 # Types that the header shows to C++ alone, and not to the C of the probes.
 EXTERN = r'\b(__half|__nv_bfloat16)\b'
 
+# What a function writes (generate.py reads it), by the part of its name behind
+# the types. Calls on vectors and products of matrices (gemm, gemv) are known by
+# themselves; every other one that has memory to write needs a row.
+TRIANGLE = 'n * (n + 1) / 2'
+OP_A = 'transa ? n : m,transa ? m : n,lda'
+OP_B = 'transb ? n : m,transb ? m : n,ldb'
+WRITES = {
+    r'SetFixedPointEmulationMantissaBitCountPointer': 'mantissaBitCount[1]',
+    r'SetVector': 'devicePtr[n,incy] of x[n,incx]',
+    r'GetVector': 'y[n,incy] of x[n,incx]',
+    r'[SG]etMatrix(Async)?': 'B[rows,cols,ldb] of A[rows,cols,lda]',
+    r'SetVectorAsync': 'devicePtr[n,incy] of hostPtr[n,incx]',
+    r'GetVectorAsync': 'hostPtr[n,incy] of devicePtr[n,incx]',
+    r'[Rr]otg': 'update a[1]; update b[1]; c[1]; s[1]',
+    r'[Rr]otmg': 'update d1[1]; update d2[1]; update x1[1]; param[5]',
+    r'gbmv': 'y[trans ? n : m,incy]+beta',
+    r'(sy|he|sb|hb|sp|hp)mv': 'y[n,incy]+beta',
+    r't[rbp][ms]v': 'update x[n,incx]',
+    r'ger[uc]?': 'update A[m,n,lda]',
+    r'(syr|her)2?': 'update A[n,n,lda]',
+    r'(spr|hpr)2?': f'update AP[{TRIANGLE}]',
+    r'(syr|her)(k|2k|kx|k3m)': 'partial C[n,n,ldc]+beta',
+    r'(sy|he)mm': 'C[m,n,ldc]+beta',
+    r'trsm': 'update B[m,n,ldb]',
+    r'trmm': 'C[m,n,ldc] kept B == C',
+    r'geam': f'C[m,n,ldc] of A[{OP_A}]*alpha, B[{OP_B}]*beta',
+    r'dgmm': 'C[m,n,ldc] of A[m,n,lda], x[mode ? n : m,incx]',
+    r'tpttr': f'partial A[n,n,lda] of AP[{TRIANGLE}]',
+    r'trttp': f'AP[{TRIANGLE}] of A[n,n,lda]',
+    r'Uint8gemmBias': 'C[transc ? n : m,transc ? m : n,ldc]',
+    r'(trsm|matinv|geqrf|gels|getr[fis]|[gG]emmGrouped)Batched': 'everything',
+}
+
 HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
 # The second part of the list of intercepted functions (entries.def): those of
@@ -38,12 +71,12 @@ HEAD = '''\
 # there, not this.
 #
 # sundog knows of each only that it may read and write the allocations that its
-# pointers point into, and, where a pointer leads to pointers, any. They are
-# armed in the whole view only, but for products of matrices (gemm, gemv), which
-# are of kind matmul there: a rule knows by their parameters' names what they
-# multiply.
+# pointers point into, and, where a pointer leads to pointers, any; and what it
+# writes, for memory in pieces in the shard view. Products of matrices (gemm,
+# gemv) are of kind matmul there: a rule knows by their parameters' names what
+# they multiply.
 #
-#   [extern | unseen] NAME(TYPE PARAMETER, ...)
+#   [extern | unseen] NAME(TYPE PARAMETER, ...) [writes WRITTEN]
 #
 # {S,D} in a name stands for one function per letter; T is the letter's type and
 # R the real type of the same precision. [_64] stands for two functions: in the
@@ -52,7 +85,8 @@ HEAD = '''\
 # "extern" functions are not shown to C by the vendor's header. With an "unseen"
 # one a program begins to use functions that are not in the list: it is refused
 # in the whole view. Pointers may be those of the host. A parameter named
-# "result" is then written before the call returns.
+# "result" is then written before the call returns. WRITTEN (entries.def) is for
+# the shard view.
 '''
 
 
@@ -70,7 +104,17 @@ def prototypes(text):
 
 def row_of(name, parameters):
     flag = 'extern ' if re.search(EXTERN, parameters) else ''
-    return f'{flag}{name}({re.sub(EXTERN, "void", parameters)})'
+    return (f'{flag}{name}({re.sub(EXTERN, "void", parameters)})'
+            f'{what_it_writes(name)}')
+
+
+def what_it_writes(name):
+    """The end of a row, by the name of its functions."""
+    stem = re.sub(r'^cublas(\{[\w,]+\}|[SDCZ](?=[a-z])(?!et[A-Z]))?|(_v2)?$', '', name)
+    for pattern, writes in WRITES.items():
+        if re.fullmatch(rf'(?:{pattern})(Ex)?', stem):
+            return f' writes {writes}'
+    return ''
 
 
 def templates(functions):
@@ -105,7 +149,8 @@ def rows(functions):
         names = [head + x + rest for x in letters]
         if len(names) > 1 and len({name in wide for name in names}) == 1:
             found.append((left[names[0]][0], names[0] in wide,
-                          f'{head}{{{",".join(letters)}}}{rest}({template})'))
+                          f'{head}{{{",".join(letters)}}}{rest}({template})'
+                          f'{what_it_writes(head + rest)}'))
             left = {name: p for name, p in left.items() if name not in names}
     found += [(place, name in wide, row_of(name, parameters))
               for name, (place, parameters) in left.items()]
@@ -121,10 +166,13 @@ def version(text):
 def table(text):
     out = [HEAD.replace('VERSION', version(text))]
     for row in UNSEEN + rows(prototypes(text)):
+        row, _, writes = row.partition(' writes ')
         # A parameter is not broken: only the blank after a comma breaks a line.
         kept = re.sub(r'(?<!,) ', '\0', row)
         out += [line.replace('\0', ' ') for line in textwrap.wrap(
             kept, 80, subsequent_indent='  ', break_on_hyphens=False)]
+        if writes:
+            out.append(f'  writes {writes}')
     return '\n'.join(out) + '\n'
 
 

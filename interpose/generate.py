@@ -58,7 +58,8 @@ LT_MEMBERS = {
 # By the letter of a function's name; of others the entry says the types.
 LETTERS = {'S': ('CUDA_R_32F', 'CUBLAS_COMPUTE_32F'),
            'D': ('CUDA_R_64F', 'CUBLAS_COMPUTE_64F'),
-           'H': ('CUDA_R_16F', 'CUBLAS_COMPUTE_16F')}
+           'H': ('CUDA_R_16F', 'CUBLAS_COMPUTE_16F'),
+           'C': ('CUDA_C_32F', '-1'), 'Z': ('CUDA_C_64F', '-1')}
 # Calls on vectors, and which member of sdg_vector_t (rules/vendor/vector.h) a
 # parameter is by its name.
 VECTOR = (r'cublasI?(?:[SDCZ]|Sc|Dz|Cs|Zd)?(nrm2|dot[uc]?|asum|ama?x|amin|copy|'
@@ -137,6 +138,7 @@ class Entry:
         self.space = 'space' in flags
         self.is_shown = not name.startswith('__') and 'extern' not in flags
         self.parameters = []
+        self.writes = ''  # what it writes, as entries.def says it
 
     def of_kind(self, *kinds):
         return [p for p in self.parameters if p.kind in kinds]
@@ -209,9 +211,15 @@ class Entry:
         what it writes is known no more, or known anew; or it makes a value of
         what is in pieces."""
         return bool(self.vector_op()) or self.is_product() or bool(
+            self.writes and not self.is_captured()) or bool(
             self.library == 'cudart' and (
                 self.of_kind('written') or
                 self.name.startswith('cudaMem') and self.of_kind('everything')))
+
+    def leaves(self):
+        """Writes memory besides its operands' and its vectors'."""
+        return bool(self.writes or self.is_captured() and
+                    self.library == 'cudnn' and sized_rooms(self))
 
     def has_args(self):
         return self.is_captured() or self.is_touching()
@@ -225,6 +233,13 @@ class Entry:
 
     def arguments(self):
         return ', '.join(p.name for p in self.parameters)
+
+
+def sized_rooms(entry):
+    """Workspaces and reserves with their sizes."""
+    return [(at.name, bytes.name) for kind in ('workspace', 'reserve')
+            for at in entry.of_kind(kind)[:1]
+            for bytes in entry.of_kind(kind + '_bytes')[:1]]
 
 
 def join(ctype, name):
@@ -271,6 +286,10 @@ def read(path):
             group = [Entry(n, name, library, kind, flags, ctype)
                      for n in names]
             entries += group
+            continue
+        if line.startswith('  writes '):
+            for entry in group:
+                entry.writes = line.removeprefix('  writes ').strip()
             continue
         left, colon, ctype = line.strip().partition(' : ')
         name, *words = left.split()
@@ -332,33 +351,45 @@ def in_64_bits(parameters):
 
 
 def functions_of(row):
-    """The functions that a row of cublas.def stands for: flag, name, parameters."""
+    """The functions that a row of cublas.def stands for: flag, name,
+    parameters, what they write."""
     match = re.fullmatch(r'(extern |unseen )?(\w+)(?:\{([\w,]+)\}(\w+))?'
-                         r'(\[_64\])?\((.*)\)', row)
+                         r'(\[_64\])?\((.*?)\)(?: writes (.*))?', row)
     if not match:
         sys.exit(f'cublas.def: not "NAME(TYPE PARAMETER, ...)": {row}')
-    flag, name, letters, rest, wide, parameters = match.groups()
+    flag, name, letters, rest, wide, parameters, writes = match.groups()
     for letter in letters.split(',') if letters else ['']:
         full = name + letter + (rest or '')
         typed = in_precision(parameters, letter) if letter else parameters
-        yield flag, full, typed
+        yield flag, full, typed, writes
         if wide:
-            yield flag, full + '_64', in_64_bits(typed)
+            yield flag, full + '_64', in_64_bits(typed), writes
 
 
 def read_prototypes(path):
     entries = []
     text = ''.join(line for line in open(path) if not line.startswith('#'))
     for row in re.sub(r'\n +', ' ', text).split('\n'):
-        for flag, name, parameters in functions_of(row) if row else ():
+        for flag, name, parameters, writes in functions_of(row) if row else ():
             kind = ('unseen' if flag == 'unseen ' else
                     'matmul' if re.match(PRODUCT, name) else 'memory')
             entry = Entry(name, name, 'cublas', kind, [], 'cublasStatus_t')
             entry.is_shown = not flag
             entry.parameters = [parameter_of(p.strip())
                                 for p in parameters.split(',') if p]
+            entry.writes = writes or ''
             entries.append(entry)
+            if not writes and kind == 'memory' and may_write(entry):
+                sys.exit(f'{path}: nothing says what {name} writes')
     return entries
+
+
+def may_write(entry):
+    """Of cuBLAS: through a pointer of its own, but for calls on vectors, of
+    which all is known, and values, which go to the host or are one element."""
+    return not entry.vector_op() and any(
+        p.kind == 'everything' or p.kind == 'device' and
+        not p.ctype.startswith('const ') for p in entry.parameters)
 
 
 def is_coordinates(data):
@@ -605,12 +636,17 @@ def product(e):
     members = LT_MEMBERS if e.library == 'cublasLt' else MEMBERS
     fill = {'kind': 'SDG_GEMM_LT' if e.library == 'cublasLt' else
             'SDG_GEMM_VECTOR' if 'gemv' in e.name else 'SDG_GEMM_MATRIX'}
-    letter = re.match(r'cublas([SDH])gem[mv](?!Ex)', e.name)
+    letter = re.match(r'cublas([SDHCZ])gem[mv](?!Ex|3mEx)', e.name)
     types, compute = LETTERS[letter[1]] if letter else ('-1', '-1')
+    mixed = re.match(r'cublas[HT]S([HST])gemv', e.name)
+    if mixed:  # no op computes these
+        fill['type_c'] = {'H': 'CUDA_R_16F', 'S': 'CUDA_R_32F',
+                          'T': 'CUDA_R_16BF'}[mixed[1]]
+        compute = 'CUBLAS_COMPUTE_32F'
     if e.name.startswith('cublasSgemmEx'):
         compute = 'CUBLAS_COMPUTE_32F'
-    fill.update(type_a=types, type_b=types, type_c=types, compute=compute,
-                batch='1')
+    fill = {'type_c': types, **fill, 'type_a': types, 'type_b': types,
+            'compute': compute, 'batch': '1'}
     for p in e.parameters:
         if p.name in members:
             fill[members[p.name]] = f'args->{p.name}'
@@ -699,6 +735,89 @@ def noted_probe(e):
     else:
         lines += [f'  TAIL return {untouched};', '}', '']
     return lines + shard_probe(e, untouched)
+
+
+# Where in memory a call of cuBLAS and NCCL finds the type of an element.
+TYPE_OF = {'A': 'Atype', 'B': 'Btype', 'C': 'Ctype', 'a': 'abType',
+           'b': 'abType', 'c': 'csType', 's': 'csType', 'd1': 'd1Type',
+           'd2': 'd2Type', 'x1': 'x1Type', 'param': 'paramType'}
+# The memory that a descriptor of this type tells of.
+STRETCHES = {'cudnnTensorDescriptor_t': 'tensor',
+             'cudnnRNNDataDescriptor_t': 'rnn',
+             'cudnnSpatialTransformerDescriptor_t': 'grid',
+             'cublasLtMatrixLayout_t': 'layout'}
+
+
+def writes_of(e):
+    """Fills in sdg_writes_t from an entry's arguments."""
+    by_name = {p.name: p for p in e.parameters}
+
+    def expression(text):
+        text = re.sub(r'\b[A-Za-z_]\w*\b(?!\s*\()', lambda m: f'args->{m[0]}'
+                      if m[0] in by_name else m[0], text)
+        return text.replace('RANKS', 'sdg_comm_size(args->comm)')
+
+    def each(name):
+        if by_name[name].ctype.removeprefix('const ') != 'void *':
+            return f'sizeof *args->{name}'
+        if e.library == 'nccl':
+            return 'sdg_comm_type_bytes(args->datatype)'
+        if 'elemSize' in by_name:
+            return '(size_t)args->elemSize'
+        if TYPE_OF.get(name) in by_name:
+            return f'sdg_cublas_type_bytes((int)args->{TYPE_OF[name]})'
+        if e.library == 'cudnn':
+            return '1'
+        sys.exit(f'{e.name}: no type of an element of {name}')
+
+    def is_zero(name):
+        base = re.sub(r'const |[ *]', '', by_name[name].ctype)
+        return (f'sdg_scalar_is_zero(args->handle, args->{name}, '
+                f'{VECTOR_TYPES[base]})')
+
+    def stretch(name, extents, descriptor):
+        if descriptor:
+            kind = STRETCHES[by_name[descriptor].ctype.removeprefix('const ')]
+            return (f'sdg_stretch_of_{kind}(args->{name}, '
+                    f'args->{descriptor})')
+        extents = [f'(int64_t)({expression(x)})' for x in extents.split(',')]
+        rows, columns, ld = {1: [*extents, '1', '1'], 2: ['1', *extents],
+                             3: extents}[len(extents)]
+        return (f'sdg_stretch(args->{name}, {each(name)}, {rows}, {columns}, '
+                f'{ld})')
+
+    place = r'(\w+)(?:\[([^]]*)\]|\{(\w+)\})'
+    lines, reads = [], []
+    for item in e.writes.split('; ') if e.writes else ():
+        if item == 'everything':
+            lines.append('  out->everything = true;')
+            continue
+        match = re.fullmatch(r'(update |partial )?' + place +
+                             r'(\+beta)?(?: kept (.*?))?( of(?: .*)?)?', item)
+        if not match:
+            sys.exit(f'{e.name}: not what a call writes: {item}')
+        how, name, extents, descriptor, beta, kept, of = match.groups()
+        kept = ('true' if how == 'update ' else f'!{is_zero("beta")}' if beta
+                else expression(kept) if kept else 'false')
+        lines += [f'  sdg_writes_add(out, (sdg_write_t){{',
+                  f'      .to = {stretch(name, extents, descriptor)},',
+                  f'      .kept = {kept},',
+                  f'      .partial = {str(how == "partial ").lower()},',
+                  f'      .made = {str(bool(of)).lower()}}});']
+        for read in re.finditer(place + r'(?:\*(\w+))?', of or ''):
+            line = f'sdg_writes_read(out, {stretch(*read.groups()[:3])});'
+            if read[4]:
+                line = f'if (!{is_zero(read[4])})\n    {line}'
+            reads.append('  ' + line)
+    if e.library == 'cudnn':
+        lines += [f'  sdg_writes_add(out, (sdg_write_t){{.to = sdg_stretch('
+                  f'args->{at}, 1, (int64_t)args->{size}, 1, 1)}});'
+                  for at, size in sized_rooms(e)]
+    return [f'static void writes_{e.name}(const void *all, sdg_writes_t *out)'
+            ' {',
+            f'  const struct sdg_args_{e.name} *args = all;',
+            f'  *out = (sdg_writes_t){{.name = "{e.name}"}};',
+            '  (void)args;', *lines, *reads, '}', '']
 
 
 def shard_probe(e, untouched):
@@ -791,7 +910,8 @@ def probe(e):
         # (rules/place/own.h), which descriptors do not tell.
         judged = not {'SDG_FAMILY_WINDOWED', 'SDG_FAMILY_REDUCES'
                       }.isdisjoint(FAMILIES[e.kind])
-        written = any(data and out for _, _, _, data, out in operand_rows(e))
+        written = e.leaves() or any(
+            data and out for _, _, _, data, out in operand_rows(e))
         # Others may write memory that is known to be in pieces.
         passing = []
         if written and not judged:
@@ -892,7 +1012,8 @@ def probes_c(entries):
            '/* Nothing of ours is found through the global offset table. */',
            '#pragma GCC visibility push(hidden)',
            '#include "interpose/capture.h"', '#include "interpose/slot.h"',
-           '#include "rules/vendor/args.h"', '#include "src/geometry/hint.h"',
+           '#include "rules/vendor/args.h"', '#include "rules/vendor/writes.h"',
+           '#include "src/exchange/comm.h"', '#include "src/geometry/hint.h"',
            '#include "src/job/job.h"', '#include "src/call/tag.h"', '#pragma GCC visibility pop', '',
            '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
            '#define COLD __attribute__((noinline, cold))',
@@ -918,6 +1039,8 @@ def probes_c(entries):
     for e in entries:
         if e.has_args() and e.library not in ('cudart', 'cudnn'):
             out += args_struct(e)
+        if e.leaves():
+            out += writes_of(e)
         if e.is_armed():
             out += probe(e)
         if e.is_touching():
@@ -949,6 +1072,8 @@ def probes_c(entries):
             out.append('    .space = true,')
         if e.vector_op():
             out.append(f'    .vector = vector_{e.name},')
+        if e.leaves():
+            out.append(f'    .writes = writes_{e.name},')
         if e.gives_value():
             out.append(f'    .vector_call = vector_call_{e.name},')
         if e.kind in ('allocate', 'free'):

@@ -125,6 +125,117 @@ void sdg_invocation_access(int entry, const void *args,
     vectors_trim(info, args, memory);
 }
 
+// ---- copies whose arguments are in structs ----------------------------------
+
+// A box of bytes; extents of array elements are not read.
+static sdg_access_t volume(struct cudaPitchedPtr memory, struct cudaPos from,
+                           struct cudaExtent extent, bool writes) {
+  size_t slice = memory.pitch * memory.ysize;
+  sdg_access_t access = {
+      .at = (uintptr_t)memory.ptr + from.z * slice + from.y * memory.pitch +
+            from.x,
+      .reads = !writes,
+      .writes = writes,
+      .width = extent.width,
+      .pitch = memory.pitch,
+      .height = extent.height * extent.depth,
+  };
+  if (extent.depth > 1 && extent.height != memory.ysize) {
+    access.width += (extent.height - 1) * memory.pitch;
+    access.pitch = slice;
+    access.height = extent.depth;
+  }
+  if (extent.width == 0 || access.height == 0)
+    access.width = access.height = 0;
+  return access;
+}
+
+static void volumes_copy(const void *from_array, struct cudaPitchedPtr from,
+                         struct cudaPos from_pos, const void *to_array,
+                         struct cudaPitchedPtr to, struct cudaPos to_pos,
+                         struct cudaExtent extent,
+                         sdg_memory_access_t *memory) {
+  memory->accesses = 0;
+  memory->everything = from_array && !to_array; // extents are the array's
+  if (to_array || from_array)
+    return;
+  memory->access[memory->accesses++] = volume(from, from_pos, extent, false);
+  memory->access[memory->accesses++] = volume(to, to_pos, extent, true);
+}
+
+static void batch_copy(const struct sdg_args_cudaMemcpyBatchAsync *all,
+                       size_t index, sdg_memory_access_t *memory) {
+  size_t bytes = all->sizes[index];
+  const sdg_access_t from = {.at = (uintptr_t)all->srcs[index], .reads = true},
+                     to = {.at = (uintptr_t)all->dsts[index], .writes = true};
+  memory->accesses = 2;
+  memory->everything = false;
+  memory->access[0] = from;
+  memory->access[1] = to;
+  for (int i = 0; i < 2; i++) {
+    memory->access[i].width = memory->access[i].pitch = bytes;
+    memory->access[i].height = bytes > 0;
+  }
+}
+
+// How many copies the invocation makes.
+static size_t copies_of(int entry, const void *args) {
+  const struct sdg_args_cudaMemcpyBatchAsync *all = args;
+  if (entry != SDG_ENTRY_cudaMemcpyBatchAsync &&
+      entry != SDG_ENTRY_cudaMemcpyBatchAsync_ptsz)
+    return 1;
+  return all->dsts && all->srcs && all->sizes ? all->count : 0;
+}
+
+bool sdg_invocation_copy(int entry, const void *args, size_t index,
+                         sdg_memory_access_t *memory) {
+  if (index >= copies_of(entry, args))
+    return false;
+  sdg_invocation_access(entry, args, memory);
+  switch (entry) {
+  case SDG_ENTRY_cudaMemcpyBatchAsync:
+  case SDG_ENTRY_cudaMemcpyBatchAsync_ptsz:
+    batch_copy(args, index, memory);
+    break;
+  case SDG_ENTRY_cudaMemcpy3D:
+  case SDG_ENTRY_cudaMemcpy3D_ptds:
+  case SDG_ENTRY_cudaMemcpy3DAsync:
+  case SDG_ENTRY_cudaMemcpy3DAsync_ptsz: {
+    const struct cudaMemcpy3DParms *p =
+        ((const struct sdg_args_cudaMemcpy3D *)args)->p;
+    if (p)
+      volumes_copy(p->srcArray, p->srcPtr, p->srcPos, p->dstArray, p->dstPtr,
+                   p->dstPos, p->extent, memory);
+    break;
+  }
+  case SDG_ENTRY_cudaMemcpy3DPeer:
+  case SDG_ENTRY_cudaMemcpy3DPeer_ptds:
+  case SDG_ENTRY_cudaMemcpy3DPeerAsync:
+  case SDG_ENTRY_cudaMemcpy3DPeerAsync_ptsz: {
+    const struct cudaMemcpy3DPeerParms *p =
+        ((const struct sdg_args_cudaMemcpy3DPeer *)args)->p;
+    if (p)
+      volumes_copy(p->srcArray, p->srcPtr, p->srcPos, p->dstArray, p->dstPtr,
+                   p->dstPos, p->extent, memory);
+    break;
+  }
+  case SDG_ENTRY_cudaMemset3D:
+  case SDG_ENTRY_cudaMemset3D_ptds:
+  case SDG_ENTRY_cudaMemset3DAsync:
+  case SDG_ENTRY_cudaMemset3DAsync_ptsz: {
+    const struct sdg_args_cudaMemset3D *p = args;
+    memory->accesses = 1;
+    memory->everything = false;
+    memory->access[0] =
+        volume(p->pitchedDevPtr, (struct cudaPos){0, 0, 0}, p->extent, true);
+    break;
+  }
+  default:
+    break;
+  }
+  return true;
+}
+
 void sdg_invocation_trim(const sdg_call_t *call, sdg_memory_access_t *memory) {
   for (int i = 0; i < memory->accesses; i++)
     for (int k = 0; k < call->operands; k++) {

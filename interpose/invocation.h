@@ -19,6 +19,11 @@ bool sdg_invocation_call(int entry, const void *args, sdg_gemm_t *gemm,
 /* What the invocation does to memory, from the table of entries alone. */
 void sdg_invocation_access(int entry, const void *args,
                            sdg_memory_access_t *out_memory);
+/* The same of copy `index` of those that the invocation makes; false: it makes
+ * no more. Copies in three dimensions and batches are read exactly, where their
+ * arguments tell where they write. */
+bool sdg_invocation_copy(int entry, const void *args, size_t index,
+                         sdg_memory_access_t *out_memory);
 /* If a descriptor of the call says how long a tensor is, the call uses nothing
  * behind it. */
 void sdg_invocation_trim(const sdg_call_t *call,

@@ -11,6 +11,7 @@
 #include "rules/vendor/args.h"
 #include "rules/vendor/gemm.h"
 #include "rules/vendor/vector.h"
+#include "rules/vendor/writes.h"
 #include "src/base/vendor.h"
 #include "src/call/call.h"
 #include "src/call/memory_access.h"
@@ -53,6 +54,9 @@ typedef struct sdg_entry {
   void *shard; /* the probe in the shard view; NULL: `probe` */
   /* Reads the struct sdg_args_ of a call on vectors; NULL for other entries. */
   void (*vector)(const void *args, sdg_vector_t *out);
+  /* Says from the struct sdg_args_ what a call writes besides vectors and
+   * tensors that are operands; NULL: nothing. */
+  void (*writes)(const void *args, sdg_writes_t *out);
   /* Makes a call on vectors that returns a value, with other vectors
    * (sdg_vector_call_t); NULL for other entries. */
   int (*vector_call)(const void *args, const sdg_vector_t *vector);

@@ -55,6 +55,7 @@ typedef struct sdg_product {
   bool device_scalars; /* alpha and beta are in device memory */
   bool keeps;          /* C's old values are used: beta is not known to be 0 */
   int epilogue;        /* cublasLtEpilogue_t */
+  bool leaves;         /* cuBLASLt: it writes more than its result */
   int addend_type;
   int64_t addend_stride; /* per product of the batch */
   sdg_matrix_t matrix[SDG_PRODUCT_MATRICES];

@@ -2,6 +2,7 @@
 // Reads products of cuBLASLt, whose sizes are in its descriptors.
 #include "rules/vendor/product.h"
 #include "rules/vendor/vendor.h"
+#include "rules/vendor/writes.h"
 
 typedef struct layout {
   uint32_t type;
@@ -35,11 +36,33 @@ static bool layout_get(const sdg_cublaslt_t *lt, const void *desc,
   return true;
 }
 
+// Whether it is stored by rows or by columns.
+static bool in_lines(const layout_t *l) {
+  return l->order == CUBLASLT_ORDER_ROW || l->order == CUBLASLT_ORDER_COL;
+}
+
+sdg_stretch_t sdg_stretch_of_layout(const void *at, const void *layout) {
+  const sdg_cublaslt_t *lt = at ? sdg_cublaslt_get() : NULL;
+  layout_t l;
+  if (!lt || !layout_get(lt, layout, &l) || !in_lines(&l) || l.batch < 1)
+    return (sdg_stretch_t){at, at ? SIZE_MAX : 0, false};
+  bool by_rows = l.order == CUBLASLT_ORDER_ROW;
+  size_t each = sdg_cublas_type_bytes((int)l.type);
+  sdg_stretch_t one =
+      sdg_stretch(at, each, (int64_t)(by_rows ? l.columns : l.rows),
+                  (int64_t)(by_rows ? l.rows : l.columns), l.ld);
+  if (l.batch == 1 || one.bytes == 0 || one.bytes == SIZE_MAX)
+    return one;
+  sdg_stretch_t all =
+      sdg_stretch(at, each, (int64_t)(one.bytes / each), l.batch, l.stride);
+  all.gaps |= one.gaps;
+  return all;
+}
+
 static bool layout_fits(const layout_t *l) {
-  bool by_rows = l->order == CUBLASLT_ORDER_ROW;
-  return (by_rows || l->order == CUBLASLT_ORDER_COL) && l->batch > 0 &&
-         l->stride >= 0 && sdg_product_type_bytes((int)l->type) > 0 &&
-         l->rows <= INT32_MAX && l->columns <= INT32_MAX && l->ld > 0;
+  return in_lines(l) && l->batch > 0 && l->stride >= 0 &&
+         sdg_product_type_bytes((int)l->type) > 0 && l->rows <= INT32_MAX &&
+         l->columns <= INT32_MAX && l->ld > 0;
 }
 
 // True if the attribute is 0. A descriptor without it: `missing_fits`.
@@ -87,6 +110,19 @@ static bool matmul_get(const sdg_cublaslt_t *lt, cublasLtMatmulDesc_t desc,
                      CUBLAS_STATUS_SUCCESS)
       return false;
   return true;
+}
+
+// True if the product leaves more than its result: what the gradient needs, the
+// gradient of a bias, or the largest element.
+static bool leaves_more(const sdg_cublaslt_t *lt, cublasLtMatmulDesc_t desc,
+                        uint32_t epilogue) {
+  enum { RELU_BACK = 8, BIAS_BACK = 16, GELU_BACK = 64, AUX = 128 };
+  const uint32_t gradients =
+      BIAS_BACK | CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB;
+  bool forward = !(epilogue & (RELU_BACK | GELU_BACK));
+  return (epilogue & gradients) || (forward && (epilogue & AUX)) ||
+         !is_default(lt, desc, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER,
+                     sizeof(void *), true);
 }
 
 static bool adds(uint32_t epilogue) {
@@ -155,6 +191,7 @@ static void result_make(const sdg_gemm_t *gemm, const layout_t *c,
   bool same = c->ld == d->ld && c->order == d->order && c->type == d->type &&
               c->stride == d->stride;
   p->matrix[SDG_RESULT] = matrix_of(p, SDG_ROLE_D, gemm->c, d, SDG_M, SDG_N);
+  p->matrix[SDG_RESULT].there = in_lines(d);
   if (!p->keeps)
     return;
   // On a rank without elements the addresses do not tell whether C and D are
@@ -190,6 +227,7 @@ void sdg_product_make_lt(const sdg_gemm_t *gemm, sdg_product_t *p) {
   p->compute = m.compute;
   p->scale = m.scale;
   p->epilogue = (int)m.epilogue;
+  p->leaves = leaves_more(lt, desc, m.epilogue);
   p->fits = layout_fits(&a) && layout_fits(&b) && layout_fits(&c) &&
             layout_fits(&d) && is_plain(lt, desc, &m) &&
             (ta ? a.columns : a.rows) == d.rows &&

@@ -316,3 +316,31 @@ void sdg_comm_forget(void) {
   }
   pthread_mutex_unlock(&lock);
 }
+
+int sdg_comm_size(ncclComm_t comm) {
+  const sdg_vendor_t *vendor = sdg_vendor_get();
+  int ranks = 0;
+  return vendor && vendor->ncclCommCount(comm, &ranks) == ncclSuccess ? ranks
+                                                                      : 0;
+}
+
+size_t sdg_comm_type_bytes(ncclDataType_t type) {
+  switch (type) {
+  case ncclInt8:
+  case ncclUint8:
+    return 1;
+  case ncclFloat16:
+  case ncclBfloat16:
+    return 2;
+  case ncclInt32:
+  case ncclUint32:
+  case ncclFloat32:
+    return 4;
+  case ncclInt64:
+  case ncclUint64:
+  case ncclFloat64:
+    return 8;
+  default: // numbers of 8 bits, which not every header has
+    return (int)type == 10 || (int)type == 11 ? 1 : 0;
+  }
+}

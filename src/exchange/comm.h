@@ -49,4 +49,9 @@ void sdg_comm_abort_all(void);
  * for. */
 void sdg_comm_forget(void);
 
+/* The ranks of a communicator of the program's own; 0: NCCL does not say. */
+int sdg_comm_size(ncclComm_t comm);
+/* The bytes of an element; 0: unknown. */
+size_t sdg_comm_type_bytes(ncclDataType_t type);
+
 #endif

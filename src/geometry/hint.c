@@ -178,12 +178,27 @@ bool sdg_hint_watched(void) {
   return atomic_load_explicit(&watched, memory_order_acquire) != 0;
 }
 
-void sdg_hint_doubt(void) {
+static sdg_hint_t doubted(sdg_hint_t hint) {
+  return hint & SDG_HINT_AXES ? (hint | SDG_HINT_MIXED) & ~SDG_HINT_GLOBAL
+                              : SDG_HINT_KNOWN | SDG_HINT_MIXED;
+}
+
+void sdg_hint_doubt(const void *at, size_t bytes) {
+  uintptr_t from = (uintptr_t)at;
+  uintptr_t end = bytes > UINTPTR_MAX - from ? UINTPTR_MAX : from + bytes;
+  if (!sdg_hint_any())
+    return;
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < count; i++)
-    ranges[i].hint = ranges[i].hint & SDG_HINT_AXES
-                         ? (ranges[i].hint | SDG_HINT_MIXED) & ~SDG_HINT_GLOBAL
-                         : SDG_HINT_KNOWN | SDG_HINT_MIXED;
+  while (from < end) {
+    int i = first_behind(from);
+    if (i == count || ranges[i].at >= end)
+      break;
+    range_t in = ranges[i]; // cut to [from, end)
+    in.at = in.at < from ? from : in.at;
+    in.end = in.end > end ? end : in.end;
+    put(in.at, in.end - in.at, false, doubted(in.hint));
+    from = in.end;
+  }
   pthread_mutex_unlock(&lock);
 }
 

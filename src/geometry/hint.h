@@ -72,9 +72,10 @@ static inline sdg_hint_t sdg_hint_read(const void *at, size_t bytes) {
 void sdg_hint_watch(void);
 /* Returns true after sdg_hint_watch. */
 bool sdg_hint_watched(void);
-/* Anything may have been written anywhere: no range tells extents any more, and
- * of those in pieces no values of all pieces together can be made. */
-void sdg_hint_doubt(void);
+/* Anything may have been written in these bytes (NULL, SIZE_MAX: anywhere):
+ * they tell no extents any more, and of those in pieces no values of all pieces
+ * together can be made. */
+void sdg_hint_doubt(const void *at, size_t bytes);
 /* Removes all hints: all memory was freed. */
 void sdg_hint_forget(void);
 

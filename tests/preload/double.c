@@ -20,6 +20,7 @@
 #include "rules/view/registry.h"
 #include "rules/view/shard/outside.h"
 #include "src/call/tag.h"
+#include "src/exchange/comm.h"
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"
 #include "src/job/thread.h"
@@ -108,6 +109,18 @@ void sdg_outside_touch(const sdg_memory_access_t *memory) {
 
 void sdg_outside_call(const sdg_call_t *call) {
   (void)call;
+}
+
+void sdg_outside_writes(const sdg_writes_t *writes) {
+  (void)writes;
+}
+
+int sdg_comm_size(ncclComm_t comm) {
+  return comm ? 1 : 0;
+}
+
+size_t sdg_comm_type_bytes(ncclDataType_t type) {
+  return type == ncclFloat ? sizeof(float) : 0;
 }
 
 void sdg_outside_vector(const sdg_vector_t *vector) {

@@ -9,7 +9,6 @@
 #include "rules/reuse/prefetch.h"
 #include "rules/step/together.h"
 #include "rules/vendor/argument.h"
-#include "rules/vendor/product.h"
 #include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
@@ -30,7 +29,7 @@ static bool several_pieces(sdg_axes_t axes) {
 
 // Programs may well read their piece, to write it to a file: it is said once,
 // by one rank, and not where the rules say what values of pieces are.
-static void read_say(const sdg_memory_access_t *memory, sdg_hint_t pieces) {
+static void read_say(const char *entry_name, sdg_hint_t pieces) {
   static atomic_bool said;
   if ((pieces & (SDG_HINT_LOCAL | SDG_HINT_GLOBAL)) ||
       !several_pieces(pieces & SDG_HINT_AXES) || sdg_job_rank() != 0 ||
@@ -40,12 +39,18 @@ static void read_say(const sdg_memory_access_t *memory, sdg_hint_t pieces) {
           "values that the program computes from it are those of the piece (to "
           "say that this is meant, write values = local in the rules, or "
           "--piece-values local)",
-          memory->name);
+          entry_name);
 }
 
 // Whether the bytes lie in memory without gaps.
 static bool is_dense(const sdg_access_t *access) {
   return access->height <= 1 || access->pitch == access->width;
+}
+
+// Nothing tells where the call writes.
+static void doubt_all(void) {
+  sdg_prefetch_written(NULL, SIZE_MAX);
+  sdg_hint_doubt(NULL, SIZE_MAX);
 }
 
 // One copy: what the program does to host memory is not seen.
@@ -72,28 +77,57 @@ void sdg_outside_touch(const sdg_memory_access_t *memory) {
     if (!access->writes)
       continue;
     if (pieces && !sdg_memory_holds(at))
-      read_say(memory, pieces);
+      read_say(memory->name, pieces);
     sdg_prefetch_written(at, span_of(access));
     if (from && from != access)
       copied(from, access);
     else
       sdg_hint_put(at, span_of(access), !is_dense(access), 0);
   }
-  if (memory->everything) {
-    sdg_prefetch_written(NULL, SIZE_MAX);
-    sdg_hint_doubt();
+  if (memory->everything)
+    doubt_all();
+}
+
+// ---- writes that no tensor describes ----------------------------------------
+
+// What is known of what the call reads, taken together.
+static sdg_hint_t reads_of(const sdg_writes_t *writes) {
+  sdg_hint_t from = 0;
+  for (int i = 0; i < writes->reads; i++) {
+    const sdg_stretch_t *read = &writes->read[i];
+    sdg_hint_t hint = sdg_hint_read(read->at, read->bytes);
+    from = i == 0 ? hint : sdg_hint_join(from, hint);
   }
+  return from;
+}
+
+void sdg_outside_writes(const sdg_writes_t *writes) {
+  sdg_hint_t from = reads_of(writes);
+  for (int i = 0; i < writes->writes; i++) {
+    const sdg_write_t *write = &writes->write[i];
+    const sdg_stretch_t *to = &write->to;
+    sdg_hint_t made = write->made ? from : 0;
+    sdg_prefetch_written(to->at, to->bytes);
+    if (write->kept)
+      continue;
+    if (!sdg_memory_holds(to->at)) {
+      read_say(writes->name, made);
+      made = 0;
+    }
+    if (write->partial && !(made & SDG_HINT_AXES))
+      sdg_hint_doubt(to->at, to->bytes);
+    else
+      sdg_hint_put(to->at, to->bytes, to->gaps || write->partial, made);
+  }
+  if (writes->everything)
+    doubt_all();
 }
 
 // ---- calls that are not split ----------------------------------------------
 
 // Whether an output's old elements are among what the call computes it from.
 static bool is_updated(const sdg_call_t *call, const sdg_operand_t *operand) {
-  sdg_product_t product;
-  if (!sdg_family_is_product(call->family))
-    return operand->is_updated || sdg_call_scalar(call, SDG_BETA) != 0;
-  sdg_product_make(call->args, &product);
-  return product.keeps;
+  return operand->is_updated || sdg_call_scalar(call, SDG_BETA) != 0;
 }
 
 static bool has_memory(const sdg_operand_t *operand) {
@@ -145,8 +179,13 @@ static void output_put(const sdg_call_t *call, const sdg_operand_t *output,
 }
 
 void sdg_outside_call(const sdg_call_t *call) {
-  if (call->is_query)
+  if (sdg_family_is_product(call->family)) {
+    sdg_writes_t writes;
+    sdg_writes_of_product(call->args, &writes);
+    writes.name = call->entry_name;
+    sdg_outside_writes(&writes);
     return;
+  }
   sdg_hint_t from = sdg_hint_any() ? inputs_of(call) : 0;
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].is_output && has_memory(&call->operand[i]))
@@ -256,8 +295,9 @@ sdg_status_t sdg_outside_value(const sdg_vector_t *vector) {
       vector->entry_name, (long long)vector->n, vector->x, axes,
       pieces & SDG_HINT_MIXED
           ? ". Something else may lie between or over the pieces, so that "
-            "global may not be enough: copies in three dimensions and batches "
-            "of copies since the tagged call do not tell where they write"
+            "global may not be enough: since the tagged call a call wrote a "
+            "part of them, or does not tell where it writes (arrays of "
+            "addresses, batches of copies in three dimensions)"
           : "");
 }
 

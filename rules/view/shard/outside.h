@@ -5,6 +5,7 @@
 #define SDG_RULES_VIEW_SHARD_OUTSIDE_H
 
 #include "rules/vendor/vector.h"
+#include "rules/vendor/writes.h"
 #include "src/base/status.h"
 #include "src/call/call.h"
 #include "src/call/memory_access.h"
@@ -16,6 +17,10 @@ void sdg_outside_touch(const sdg_memory_access_t *memory);
  * is made of pieces is in pieces. Filters and parameters that it writes are
  * not: the program may add up the ranks'. */
 void sdg_outside_call(const sdg_call_t *call);
+/* The same of what a call writes without a tensor that is an operand: of memory
+ * that is overwritten nothing is known; old elements that are among what the
+ * new ones are made of leave it what it was. */
+void sdg_outside_writes(const sdg_writes_t *writes);
 /* The same of calls on vectors: copies, sums and multiples of pieces are
  * pieces. */
 void sdg_outside_vector(const sdg_vector_t *vector);

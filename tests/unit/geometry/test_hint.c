@@ -118,12 +118,27 @@ END_TEST
 START_TEST(what_may_have_been_overwritten_stays_pieces_of_doubt) {
   sdg_hint_put(address(0), 8, false, SDG_HINT_KNOWN | SDG_HINT_GLOBAL | 1);
   sdg_hint_put(address(8), 8, false, SDG_HINT_KNOWN);
-  sdg_hint_doubt();
+  sdg_hint_doubt(NULL, SIZE_MAX);
   REQUIRE(sdg_hint_of(address(0), 8) == 0);
   REQUIRE(sdg_hint_of(address(8), 8) == 0);
   REQUIRE(sdg_hint_within(address(0), 8) ==
           (SDG_HINT_KNOWN | SDG_HINT_MIXED | 1));
   REQUIRE(sdg_hint_within(address(8), 8) == 0);
+  sdg_hint_forget();
+}
+END_TEST
+
+START_TEST(a_part_that_may_have_been_overwritten_is_in_doubt) {
+  sdg_hint_t rows = SDG_HINT_KNOWN | SDG_HINT_GLOBAL | 1;
+  sdg_hint_put(address(0), 8, false, rows);
+  sdg_hint_put(address(8), 8, false, rows);
+  sdg_hint_doubt(address(4), 8);
+  REQUIRE(sdg_hint_of(address(0), 4) == rows);
+  REQUIRE(sdg_hint_of(address(12), 4) == rows);
+  for (int i = 4; i < 12; i++)
+    REQUIRE(sdg_hint_within(address(i), 1) ==
+            (SDG_HINT_KNOWN | SDG_HINT_MIXED | 1));
+  REQUIRE(!(sdg_hint_within(address(0), 16) & SDG_HINT_GLOBAL));
   sdg_hint_forget();
 }
 END_TEST
@@ -155,6 +170,7 @@ int main(void) {
   tcase_add_test(cases, what_is_written_between_pieces_leaves_them_pieces);
   tcase_add_test(cases, copied_bytes_are_known_as_those_they_are_copied_from);
   tcase_add_test(cases, what_may_have_been_overwritten_stays_pieces_of_doubt);
+  tcase_add_test(cases, a_part_that_may_have_been_overwritten_is_in_doubt);
   tcase_add_test(cases, nothing_is_known_of_no_memory);
   tcase_add_test(cases, writes_are_watched_without_hints_where_that_was_asked);
   suite_add_tcase(suite, cases);

@@ -12,6 +12,8 @@
 //   cube:A            cudaMemset3D
 //   fill:A  add:A,B   cudnnSetTensor, cudnnAddTensor
 //   gemm:A,C  gemv:A,C  more:A,C   C = 2 A by cuBLAS; more: C + 2 A
+//   listed:A,C        the same as gemm, by arrays of addresses
+//   geam:A,C          C = 2 A
 //   conv:X,Y  relu:X,Y  pool:X,Y  scale:X  softmax:X,Y  reduce:A,C  wgrad:X,DY
 //   nrm2:A  asum:A  dot:A,B  iamax:A  axpy:A,B  scal:A  bcopy:A,B  swap:A,B
 //   device           results of cuBLAS are left in device memory
@@ -237,6 +239,21 @@ static void cublas_ready(void) {
   check((int)cudaMalloc((void **)&result, FAR * sizeof *result), "cudaMalloc");
 }
 
+// By addresses that lie in device memory.
+static void listed(int n, const float *alpha, const float *a, const float *beta,
+                   float *c) {
+  const void *address[] = {a, result, c};
+  void **at;
+  check((int)cudaMalloc((void **)&at, sizeof address), "cudaMalloc");
+  check((int)cudaMemcpy(at, address, sizeof address, cudaMemcpyHostToDevice),
+        "upload");
+  check((int)cublasSgemmBatched(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, 1, 1,
+                                alpha, (const float *const *)at, n,
+                                (const float *const *)(at + 1), 1, beta,
+                                (float *const *)(at + 2), n, 1),
+        "listed");
+}
+
 // A matrix of one column times a matrix of one element.
 static void product(const char *word, int a, int c) {
   int n = (int)tensors[a].count;
@@ -248,6 +265,13 @@ static void product(const char *word, int a, int c) {
   if (strcmp(word, "gemv") == 0)
     check((int)cublasSgemv(cublas, CUBLAS_OP_N, n, 1, &two, tensors[a].data, n,
                            result, 1, &beta, tensors[c].data, 1),
+          word);
+  else if (strcmp(word, "listed") == 0)
+    listed(n, &two, tensors[a].data, &beta, tensors[c].data);
+  else if (strcmp(word, "geam") == 0)
+    check((int)cublasSgeam(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, 1, &two,
+                           tensors[a].data, n, &beta, NULL, n, tensors[c].data,
+                           n),
           word);
   else
     check((int)cublasSgemm(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, 1, 1, &two,
@@ -361,7 +385,8 @@ static void operate(const char *word, int a, int b) {
                               &one, tensors[b].desc, tensors[b].data),
           word);
   else if (strcmp(word, "gemm") == 0 || strcmp(word, "gemv") == 0 ||
-           strcmp(word, "more") == 0)
+           strcmp(word, "more") == 0 || strcmp(word, "listed") == 0 ||
+           strcmp(word, "geam") == 0)
     product(word, a, b);
   else if (strcmp(word, "reduce") == 0)
     reduce(a, b);
