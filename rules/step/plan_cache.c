@@ -9,6 +9,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "rules/vendor/argument.h"
 #include "src/job/thread.h"
 
 // A plan of attention has thousands of steps of some hundred bytes each.
@@ -35,7 +36,7 @@ static cache_t caches[SDG_CHANNEL_THREADS]; // by the thread's channel
 void sdg_plan_key_make(const sdg_call_t *call, const sdg_op_t *op,
                        sdg_plan_key_t *out_key) {
   memset(out_key, 0, sizeof *out_key);
-  out_key->entry = (uint64_t)call->entry;
+  out_key->entry = (uint64_t)call->entry << 1 | sdg_call_lacks_scalar(call);
   for (int i = 0; i < call->operands; i++)
     // Absent operands are not in the list, so the roles are part of the key.
     out_key->operand[i] = call->operand[i].generation << ROLE_BITS |

@@ -8,7 +8,7 @@
 #include "src/observe/report.h"
 
 typedef struct sdg_plan_key {
-  uint64_t entry;
+  uint64_t entry;                     /* and whether a scaling factor is NULL */
   uint64_t operand[SDG_OPERANDS_MAX]; /* generation, role, if it has memory */
   uint64_t op_generation;
   uint64_t number[SDG_OP_KEYS];

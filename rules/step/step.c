@@ -205,8 +205,7 @@ sdg_status_t sdg_step_accident(sdg_status_t status) {
              : sdg_job_fail(sdg_peer_failure_accident(status));
 }
 
-// ---- calls without the memory of a tensor
-// ------------------------------------
+// ---- calls without the memory of a tensor, or without a scaling factor ------
 
 // A z that is multiplied by 0 may be NULL.
 static bool is_needed(const sdg_call_t *call, const sdg_operand_t *operand) {
@@ -216,8 +215,11 @@ static bool is_needed(const sdg_call_t *call, const sdg_operand_t *operand) {
 }
 
 bool sdg_step_null_operand(const sdg_call_t *call, const sdg_op_t *op) {
-  if (!op || call->is_query ||
-      !sdg_family_is(call->family, SDG_FAMILY_NULL_OPERANDS))
+  if (!op || call->is_query)
+    return false;
+  if (sdg_call_lacks_scalar(call))
+    return true;
+  if (!sdg_family_is(call->family, SDG_FAMILY_NULL_OPERANDS))
     return false;
   for (int i = 0; i < call->operands; i++)
     if (!call->operand[i].data && is_needed(call, &call->operand[i]))
@@ -235,10 +237,16 @@ static int refused_run(void *user, int index, const sdg_call_t *call,
   return status == CUDNN_STATUS_SUCCESS ? CUDNN_STATUS_BAD_PARAM : status;
 }
 
-sdg_status_t sdg_step_null_operand_plan(sdg_plan_t **out_plan) {
+sdg_status_t sdg_step_null_operand_plan(const sdg_call_t *call,
+                                        sdg_plan_t **out_plan) {
   sdg_plan_t *plan = sdg_plan_create("refused");
   if (!plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  if (sdg_family_is_product(call->family)) {
+    plan->refusal = CUBLAS_STATUS_INVALID_VALUE;
+    *out_plan = plan;
+    return SDG_OK;
+  }
   plan->run = refused_run;
   sdg_status_t status = sdg_plan_call(plan, 0);
   if (status == SDG_OK)

@@ -54,17 +54,20 @@ bool sdg_step_is_verdict(sdg_status_t status);
  * the job is returned. */
 sdg_status_t sdg_step_accident(sdg_status_t status) SDG_MUST_CHECK;
 
-/* ---- calls in which a tensor's memory is NULL although the vendor's library
- * needs it and refuses the call ---- */
+/* ---- calls in which a scaling factor or a tensor's memory is NULL although
+ * the vendor's library needs it and refuses the call ---- */
 
-/* True if the memory of a tensor that the op needs is NULL. Always false for
- * queries and for families whose plans check this themselves (without
- * SDG_FAMILY_NULL_OPERANDS). `op` may be NULL: false. */
+/* True if a scaling factor is NULL, or the memory of a tensor that the op
+ * needs; families whose plans check memory themselves are without
+ * SDG_FAMILY_NULL_OPERANDS. Always false for queries. `op` may be NULL:
+ * false. */
 bool sdg_step_null_operand(const sdg_call_t *call, const sdg_op_t *op);
 /* Shard view: makes a plan for such a call. It passes the program's call to the
  * vendor's library, whose refusal becomes the call's result; if the library
- * accepts it, the result is CUDNN_STATUS_BAD_PARAM. The caller owns *out_plan.
+ * accepts it, the result is CUDNN_STATUS_BAD_PARAM. A product gets cuBLAS'
+ * status without being passed on. The caller owns *out_plan.
  * SDG_E_NO_MEMORY. */
-sdg_status_t sdg_step_null_operand_plan(sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_status_t sdg_step_null_operand_plan(const sdg_call_t *call,
+                                        sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
 #endif

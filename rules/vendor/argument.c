@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "rules/vendor/gemm.h"
+
 static const void *address(const sdg_call_t *call, uint16_t at) {
   return at ? (const char *)call->args + at - 1 : NULL;
 }
@@ -33,6 +35,9 @@ const void *sdg_call_scalar_at(const sdg_call_t *call,
 }
 
 bool sdg_call_lacks_scalar(const sdg_call_t *call) {
+  const sdg_gemm_t *gemm = call->args;
+  if (sdg_family_is_product(call->family))
+    return !gemm->alpha || !gemm->beta;
 #define SDG_SCALAR(name)                                                       \
   if (argument(call, SDG_ARGUMENT_##name) &&                                   \
       !sdg_call_scalar_at(call, SDG_##name))                                   \

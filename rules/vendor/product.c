@@ -202,12 +202,11 @@ static void plain_make(const sdg_gemm_t *gemm, sdg_product_t *out) {
       out->dims = 0; // the vendor's to refuse, or larger than a message tells
   const sdg_matrix_t *result = &out->matrix[SDG_RESULT];
   bool batch_lies = gemm->batch <= 1 || gemm->stride_c > 0;
-  out->fits = out->fits && out->dims > 0 && out->scale >= 0 &&
-              !gemm->addresses && op_known(gemm->op_a) && batch_lies &&
-              gemm->stride_a >= 0 && gemm->stride_b >= 0 && gemm->alpha &&
-              gemm->beta && sdg_product_type_bytes(gemm->type_a) &&
-              gemm->type_a == gemm->type_b &&
-              sdg_product_type_bytes(result->type);
+  out->fits =
+      out->fits && out->dims > 0 && out->scale >= 0 && !gemm->addresses &&
+      op_known(gemm->op_a) && batch_lies && gemm->stride_a >= 0 &&
+      gemm->stride_b >= 0 && sdg_product_type_bytes(gemm->type_a) &&
+      gemm->type_a == gemm->type_b && sdg_product_type_bytes(result->type);
   if (!out->fits)
     return;
   out->device_scalars = scalars_on_device(gemm);

@@ -236,7 +236,7 @@ void sdg_product_make_lt(const sdg_gemm_t *gemm, sdg_product_t *p) {
             c.columns == d.columns && a.type == b.type && c.type == d.type &&
             (m.scale == CUDA_R_32F || m.scale == CUDA_R_64F ||
              m.scale == CUDA_R_16F || m.scale == CUDA_R_32I) &&
-            (d.batch == 1 || d.stride > 0) && gemm->alpha && gemm->beta;
+            (d.batch == 1 || d.stride > 0);
   const layout_t *each[] = {&a, &b, &c};
   for (int i = 0; i < 3; i++)
     p->fits = p->fits && (each[i]->batch == 1 || each[i]->batch == d.batch);

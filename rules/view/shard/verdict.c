@@ -117,7 +117,7 @@ sdg_status_t sdg_shard_plan(const sdg_call_t *call, const sdg_op_t *op,
   if ((*out_plan)->literal || !sdg_step_null_operand(call, op))
     return SDG_OK;
   sdg_plan_destroy(*out_plan);
-  return sdg_step_null_operand_plan(out_plan);
+  return sdg_step_null_operand_plan(call, out_plan);
 }
 
 sdg_status_t sdg_shard_answer(sdg_call_t *call, const sdg_op_t *op,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes calls that lack the memory of one operand, and says what became of
-// them. In between, and at the end, all is there.
+// Makes calls that lack the memory of one operand, or a scaling factor, and
+// says what became of them. In between, and at the end, all is there.
 //
-// usage: absentcase FILE
+// usage: absentcase FILE [products]
+#include <cublasLt.h>
+#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdio.h>
@@ -13,6 +15,10 @@
 enum { POINTERS = 8, BYTES = 1 << 14, SPACE = 1 << 20 };
 
 static const float one = 1, zero = 0;
+// Scaling factors: those of the call that is made, and the one that is NULL.
+static int scale_made, scale_absent = -1;
+#define ONE  scaled(&one)
+#define ZERO scaled(&zero)
 static struct {
   cudnnHandle_t cudnn;
   cudnnTensorDescriptor_t x, bias;
@@ -26,101 +32,127 @@ static struct {
   void *space;
 } g;
 
+static const float *scaled(const float *by) {
+  return scale_made++ == scale_absent ? NULL : by;
+}
+
 typedef cudnnStatus_t call_fn(void *const *p);
 
 static cudnnStatus_t conv_forward(void *const *p) {
-  return cudnnConvolutionForward(g.cudnn, &one, g.x, p[0], g.w, p[1], g.conv,
+  return cudnnConvolutionForward(g.cudnn, ONE, g.x, p[0], g.w, p[1], g.conv,
                                  CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-                                 g.space, SPACE, &zero, g.x, p[2]);
+                                 g.space, SPACE, ZERO, g.x, p[2]);
 }
 
 static cudnnStatus_t conv_fused(void *const *p) {
   return cudnnConvolutionBiasActivationForward(
-      g.cudnn, &one, g.x, p[0], g.w, p[1], g.conv,
-      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, g.space, SPACE, &one,
+      g.cudnn, ONE, g.x, p[0], g.w, p[1], g.conv,
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, g.space, SPACE, ONE,
       g.x, p[2], g.bias, p[3], g.relu, g.x, p[4]);
 }
 
 static cudnnStatus_t conv_data(void *const *p) {
-  return cudnnConvolutionBackwardData(g.cudnn, &one, g.w, p[0], g.x, p[1],
+  return cudnnConvolutionBackwardData(g.cudnn, ONE, g.w, p[0], g.x, p[1],
                                       g.conv, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
-                                      g.space, SPACE, &zero, g.x, p[2]);
+                                      g.space, SPACE, ZERO, g.x, p[2]);
 }
 
 static cudnnStatus_t conv_filter(void *const *p) {
   return cudnnConvolutionBackwardFilter(
-      g.cudnn, &one, g.x, p[0], g.x, p[1], g.conv,
-      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, g.space, SPACE, &zero, g.w, p[2]);
+      g.cudnn, ONE, g.x, p[0], g.x, p[1], g.conv,
+      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, g.space, SPACE, ZERO, g.w, p[2]);
 }
 
 static cudnnStatus_t conv_bias(void *const *p) {
-  return cudnnConvolutionBackwardBias(g.cudnn, &one, g.x, p[0], &zero, g.bias,
+  return cudnnConvolutionBackwardBias(g.cudnn, ONE, g.x, p[0], ZERO, g.bias,
                                       p[1]);
 }
 
 static cudnnStatus_t pool_forward(void *const *p) {
-  return cudnnPoolingForward(g.cudnn, g.pool, &one, g.x, p[0], &zero, g.x,
-                             p[1]);
+  return cudnnPoolingForward(g.cudnn, g.pool, ONE, g.x, p[0], ZERO, g.x, p[1]);
 }
 
 static cudnnStatus_t pool_backward(void *const *p) {
-  return cudnnPoolingBackward(g.cudnn, g.pool, &one, g.x, p[0], g.x, p[1], g.x,
-                              p[2], &zero, g.x, p[3]);
+  return cudnnPoolingBackward(g.cudnn, g.pool, ONE, g.x, p[0], g.x, p[1], g.x,
+                              p[2], ZERO, g.x, p[3]);
 }
 
 static cudnnStatus_t softmax_forward(void *const *p) {
   return cudnnSoftmaxForward(g.cudnn, CUDNN_SOFTMAX_ACCURATE,
-                             CUDNN_SOFTMAX_MODE_INSTANCE, &one, g.x, p[0],
-                             &zero, g.x, p[1]);
+                             CUDNN_SOFTMAX_MODE_INSTANCE, ONE, g.x, p[0], ZERO,
+                             g.x, p[1]);
 }
 
 static cudnnStatus_t softmax_backward(void *const *p) {
   return cudnnSoftmaxBackward(g.cudnn, CUDNN_SOFTMAX_ACCURATE,
-                              CUDNN_SOFTMAX_MODE_INSTANCE, &one, g.x, p[0], g.x,
-                              p[1], &zero, g.x, p[2]);
+                              CUDNN_SOFTMAX_MODE_INSTANCE, ONE, g.x, p[0], g.x,
+                              p[1], ZERO, g.x, p[2]);
 }
 
 static cudnnStatus_t activation(void *const *p) {
-  return cudnnActivationForward(g.cudnn, g.relu, &one, g.x, p[0], &zero, g.x,
+  return cudnnActivationForward(g.cudnn, g.relu, ONE, g.x, p[0], ZERO, g.x,
                                 p[1]);
 }
 
 static cudnnStatus_t op_tensor(void *const *p) {
-  return cudnnOpTensor(g.cudnn, g.add, &one, g.x, p[0], &one, g.x, p[1], &zero,
+  return cudnnOpTensor(g.cudnn, g.add, ONE, g.x, p[0], ONE, g.x, p[1], ZERO,
                        g.x, p[2]);
 }
 
 static cudnnStatus_t scale(void *const *p) {
-  return cudnnScaleTensor(g.cudnn, g.x, p[0], &one);
+  return cudnnScaleTensor(g.cudnn, g.x, p[0], ONE);
 }
 
 static cudnnStatus_t reduce(void *const *p) {
-  return cudnnReduceTensor(g.cudnn, g.sum, NULL, 0, g.space, SPACE, &one, g.x,
-                           p[0], &zero, g.bias, p[1]);
+  return cudnnReduceTensor(g.cudnn, g.sum, NULL, 0, g.space, SPACE, ONE, g.x,
+                           p[0], ZERO, g.bias, p[1]);
 }
 
 static cudnnStatus_t norm_infer(void *const *p) {
   return cudnnBatchNormalizationForwardInference(
-      g.cudnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, g.x, p[0], g.x, p[1],
-      g.bias, p[2], p[3], p[4], p[5], 1e-4);
+      g.cudnn, CUDNN_BATCHNORM_SPATIAL, ONE, ZERO, g.x, p[0], g.x, p[1], g.bias,
+      p[2], p[3], p[4], p[5], 1e-4);
 }
 
 static cudnnStatus_t norm_train(void *const *p) {
   return cudnnBatchNormalizationForwardTraining(
-      g.cudnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, g.x, p[0], g.x, p[1],
-      g.bias, p[2], p[3], 0.5, NULL, NULL, 1e-4, NULL, NULL);
+      g.cudnn, CUDNN_BATCHNORM_SPATIAL, ONE, ZERO, g.x, p[0], g.x, p[1], g.bias,
+      p[2], p[3], 0.5, NULL, NULL, 1e-4, NULL, NULL);
 }
 
 static cudnnStatus_t norm_backward(void *const *p) {
   return cudnnBatchNormalizationBackward(
-      g.cudnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, &one, &zero, g.x, p[0],
-      g.x, p[1], g.x, p[2], g.bias, p[3], p[4], p[5], 1e-4, NULL, NULL);
+      g.cudnn, CUDNN_BATCHNORM_SPATIAL, ONE, ZERO, ONE, ZERO, g.x, p[0], g.x,
+      p[1], g.x, p[2], g.bias, p[3], p[4], p[5], 1e-4, NULL, NULL);
 }
 
 static cudnnStatus_t lrn_forward(void *const *p) {
   return cudnnLRNCrossChannelForward(g.cudnn, g.lrn,
-                                     CUDNN_LRN_CROSS_CHANNEL_DIM1, &one, g.x,
-                                     p[0], &zero, g.x, p[1]);
+                                     CUDNN_LRN_CROSS_CHANNEL_DIM1, ONE, g.x,
+                                     p[0], ZERO, g.x, p[1]);
+}
+
+static cudnnStatus_t lrn_backward(void *const *p) {
+  return cudnnLRNCrossChannelBackward(
+      g.cudnn, g.lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, ONE, g.x, p[0], g.x, p[1],
+      g.x, p[2], ZERO, g.x, p[3]);
+}
+
+static cudnnStatus_t activation_backward(void *const *p) {
+  return cudnnActivationBackward(g.cudnn, g.relu, ONE, g.x, p[0], g.x, p[1],
+                                 g.x, p[2], ZERO, g.x, p[3]);
+}
+
+static cudnnStatus_t add_tensor(void *const *p) {
+  return cudnnAddTensor(g.cudnn, ONE, g.bias, p[0], ONE, g.x, p[1]);
+}
+
+static cudnnStatus_t transform(void *const *p) {
+  return cudnnTransformTensor(g.cudnn, ONE, g.x, p[0], ZERO, g.x, p[1]);
+}
+
+static cudnnStatus_t set_tensor(void *const *p) {
+  return cudnnSetTensor(g.cudnn, g.x, p[0], ONE);
 }
 
 static const struct {
@@ -145,6 +177,11 @@ static const struct {
     {"norm_train", norm_train, 4},
     {"norm_backward", norm_backward, 6},
     {"lrn_forward", lrn_forward, 2},
+    {"lrn_backward", lrn_backward, 4},
+    {"activation_backward", activation_backward, 4},
+    {"add_tensor", add_tensor, 2},
+    {"transform", transform, 2},
+    {"set_tensor", set_tensor, 1},
 };
 
 static void describe(void) {
@@ -182,6 +219,13 @@ static void set_up(void) {
   CHECK(cudaMalloc(&g.space, SPACE));
 }
 
+// How many scaling factors it takes.
+static int made_by(call_fn *call, void *const *all) {
+  scale_made = 0;
+  CHECK(call(all));
+  return scale_made;
+}
+
 // What is missing comes first, then after a call that has all.
 static void calls_make(FILE *file, void *const *all) {
   for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
@@ -198,11 +242,49 @@ static void calls_make(FILE *file, void *const *all) {
                 (int)cudaDeviceSynchronize());
       }
       CHECK(calls[c].call(all));
+      for (int i = 0, scales = made_by(calls[c].call, all); i < scales; i++) {
+        scale_made = 0;
+        scale_absent = i;
+        int status = (int)calls[c].call(all);
+        scale_absent = -1;
+        fprintf(file, "%s without a scale: %d, %d\n", calls[c].name, status,
+                (int)cudaDeviceSynchronize());
+      }
+      CHECK(calls[c].call(all));
     }
 }
 
+// Of M x K and K x N; without alpha, without beta, and with both.
+static void products_make(FILE *file, void *const *all) {
+  enum { M = 8, N = 6, K = 10 };
+  cublasHandle_t blas;
+  cublasLtHandle_t lt;
+  cublasLtMatmulDesc_t how;
+  cublasLtMatrixLayout_t a, b, c;
+  CHECK(cublasCreate(&blas));
+  CHECK(cublasLtCreate(&lt));
+  CHECK(cublasLtMatmulDescCreate(&how, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  CHECK(cublasLtMatrixLayoutCreate(&a, CUDA_R_32F, M, K, M));
+  CHECK(cublasLtMatrixLayoutCreate(&b, CUDA_R_32F, K, N, K));
+  CHECK(cublasLtMatrixLayoutCreate(&c, CUDA_R_32F, M, N, M));
+  for (int i = 0; i < 6; i++) {
+    const float *alpha = i % 3 == 1 ? NULL : &one;
+    const float *beta = i % 3 == 2 ? NULL : &zero;
+    fprintf(file, "gemm %d\n",
+            (int)cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, alpha,
+                             all[0], M, all[1], K, beta, all[2], M));
+    fprintf(file, "gemv %d\n",
+            (int)cublasSgemv(blas, CUBLAS_OP_N, M, K, alpha, all[0], M, all[1],
+                             1, beta, all[2], 1));
+    fprintf(file, "matmul %d\n",
+            (int)cublasLtMatmul(lt, how, alpha, all[0], a, all[1], b, beta,
+                                all[2], c, all[2], c, NULL, NULL, 0, 0));
+    CHECK(cudaDeviceSynchronize());
+  }
+}
+
 int main(int count, char **arguments) {
-  FILE *file = count == 2 ? fopen(arguments[1], "w") : NULL;
+  FILE *file = count > 1 ? fopen(arguments[1], "w") : NULL;
   void *all[POINTERS];
   if (!file)
     return 1;
@@ -211,6 +293,9 @@ int main(int count, char **arguments) {
     CHECK(cudaMalloc(&all[i], BYTES));
     CHECK(cudaMemset(all[i], 0, BYTES));
   }
-  calls_make(file, all);
+  if (count > 2)
+    products_make(file, all);
+  else
+    calls_make(file, all);
   return fclose(file) != 0;
 }
