@@ -299,6 +299,130 @@ START_TEST(wrong_arguments_are_refused) {
 }
 END_TEST
 
+static double magnitude_random(void) {
+  double value = value_random();
+  return below(4) ? value : ldexp(value, below(60) - 30);
+}
+
+/* A modified rotation H, by its flag. */
+static void modified_fill(const double *param, double h[2][2]) {
+  const double flag = param[0];
+  h[0][0] = flag == -1 || flag == 1 ? param[1] : 1;
+  h[1][0] = flag == -1 || flag == 0 ? param[2] : flag == 1 ? -1 : 0;
+  h[0][1] = flag == -1 || flag == 0 ? param[3] : flag == 1 ? 1 : 0;
+  h[1][1] = flag == -1 || flag == 1 ? param[4] : 1;
+}
+
+START_TEST(modified_rotations_make_the_second_element_zero) {
+  int seen[4] = {0};
+  for (int round = 0; round < 20 * ROUNDS; round++) {
+    double d[2] = {fabs(magnitude_random()), fabs(magnitude_random())};
+    double x = magnitude_random(), y = magnitude_random(), h[2][2];
+    double was[2] = {d[0], d[1]}, x1 = x, param[5] = {7, 7, 7, 7, 7};
+    OK(cublasDrotmg(handle, &d[0], &d[1], &x1, &y, param));
+    modified_fill(param, h);
+    seen[(int)param[0] + 2]++;
+    double terms = fabs(h[1][0] * x) + fabs(h[1][1] * y);
+    if (was[1] * y != 0)
+      ck_assert_double_le(fabs(h[1][0] * x + h[1][1] * y), 1e-14 * terms);
+    if (param[0] == -2)
+      continue;
+    ck_assert_double_le(fabs(h[0][0] * x + h[0][1] * y - x1),
+                        1e-14 * (fabs(h[0][0] * x) + fabs(h[0][1] * y)));
+    /* Lengths scaled by d stay: H' diag(new) H = diag(old). */
+    for (int i = 0; i < 2; i++)
+      for (int j = 0; j < 2; j++) {
+        double a = h[0][i] * d[0] * h[0][j], b = h[1][i] * d[1] * h[1][j];
+        ck_assert_double_le(fabs(a + b - (i == j ? was[i] : 0)),
+                            1e-14 * (fabs(a) + fabs(b)));
+      }
+    for (int i = 0; i < 2; i++)
+      ck_assert(d[i] == 0 || (fabs(d[i]) > 0x1p-24 && fabs(d[i]) < 0x1p24));
+  }
+  ck_assert(seen[0] && seen[1] && seen[2] && seen[3]);
+  /* A pair without such a rotation. */
+  float d1 = -1, d2 = 1, x1 = 1, y1 = 1, param[5];
+  OK(cublasSrotmg(handle, &d1, &d2, &x1, &y1, param));
+  ck_assert(d1 == 0 && d2 == 0 && x1 == 0 && param[0] == -1 && param[1] == 0);
+  ck_assert_int_eq(cublasSrotmg(handle, &d1, &d2, &x1, NULL, param),
+                   CUBLAS_STATUS_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(rotations_make_the_second_element_zero) {
+  for (int round = 0; round < ROUNDS; round++) {
+    double a = magnitude_random(), b = magnitude_random(), r = a, z = b, c, s;
+    OK(cublasDrotg(handle, &r, &z, &c, &s));
+    double size = hypot(a, b), eps = 1e-14 * (1 + size);
+    ck_assert_double_le(fabs(c * a + s * b - r), eps);
+    ck_assert_double_le(fabs(c * b - s * a), eps);
+    ck_assert_double_le(fabs(c * c + s * s - 1), 1e-14);
+    ck_assert_double_le(fabs(fabs(r) - size), eps);
+    /* c and s again, from the number that stands for them. */
+    double again = fabs(z) < 1 ? z : z == 1 ? 1 : sqrt(1 - 1 / (z * z));
+    ck_assert_double_le(fabs(fabs(again) - fabs(s)), 1e-7);
+  }
+  cuDoubleComplex a = {3, -4}, b = {0, 2}, s;
+  double c;
+  OK(cublasZrotg(handle, &a, &b, &c, &s));
+  /* conj(s) a = c b, as they were; r has the direction of a. */
+  ck_assert_double_le(fabs(3 * s.x - 4 * s.y), 1e-14);
+  ck_assert_double_le(fabs(-4 * s.x - 3 * s.y - 2 * c), 1e-14);
+  ck_assert_double_le(fabs(c * c + s.x * s.x + s.y * s.y - 1), 1e-14);
+  ck_assert_double_le(fabs(hypot(a.x, a.y) - sqrt(29)), 1e-14);
+  ck_assert_double_le(fabs(a.x * -4 - a.y * 3), 1e-13);
+  a = (cuDoubleComplex){0, 0};
+  OK(cublasZrotg(handle, &a, &b, &c, &s));
+  ck_assert(c == 0 && s.x == 1 && s.y == 0 && a.x == 0 && a.y == 2);
+}
+END_TEST
+
+static void modified_check(cudaDataType type, bool on_device, bool wide) {
+  int n = 1 + below(40), incx = below(7) - 3, incy = 1 + below(3);
+  incx = incx ? incx : 1;
+  array_t x = array_new(n * abs(incx), type), y = array_new(n * incy, type);
+  array_t param = array_new(5, type);
+  void *at = host_memory_resolve(param.device, 1);
+  double h[2][2];
+  param.model[0] = below(4) - 2;
+  put(at, type, 0, param.model[0]);
+  modified_fill(param.model, h);
+  const void *given = on_device ? param.device : at;
+  OK(cublasSetPointerMode(handle, on_device ? CUBLAS_POINTER_MODE_DEVICE
+                                            : CUBLAS_POINTER_MODE_HOST));
+  if (wide)
+    OK(type == CUDA_R_64F
+           ? cublasDrotm_64(handle, n, x.device, incx, y.device, incy, given)
+           : cublasSrotm_64(handle, n, x.device, incx, y.device, incy, given));
+  else
+    OK(type == CUDA_R_64F
+           ? cublasDrotm(handle, n, x.device, incx, y.device, incy, given)
+           : cublasSrotm(handle, n, x.device, incx, y.device, incy, given));
+  OK(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST));
+  for (int i = 0; i < n; i++) {
+    double *a = &x.model[incx > 0 ? i * incx : (i - n + 1) * incx];
+    double *b = &y.model[i * incy], was = *a;
+    *a = h[0][0] * was + h[0][1] * *b;
+    *b = h[1][0] * was + h[1][1] * *b;
+  }
+  array_check(&x, eps_of(type));
+  array_check(&y, eps_of(type));
+  array_free(&x);
+  array_free(&y);
+  array_free(&param);
+}
+
+START_TEST(modified_rotations_are_applied_by_their_flag) {
+  for (int round = 0; round < ROUNDS; round++)
+    modified_check(round % 2 ? CUDA_R_64F : CUDA_R_32F, round / 2 % 2,
+                   round / 4 % 2);
+  float x = 1;
+  ck_assert_int_eq(cublasSrotm(handle, 1, &x, 1, &x, 1, NULL),
+                   CUBLAS_STATUS_INVALID_VALUE);
+  OK(cublasSrotm(handle, 0, NULL, 1, NULL, 1, &x));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("cublas");
   TCase *tests = tcase_create("blas");
@@ -310,6 +434,9 @@ int main(void) {
   tcase_add_test(tests, a_zero_beta_forgets_what_was_there);
   tcase_add_test(tests, a_captured_product_is_done_at_each_launch);
   tcase_add_test(tests, wrong_arguments_are_refused);
+  tcase_add_test(tests, modified_rotations_make_the_second_element_zero);
+  tcase_add_test(tests, rotations_make_the_second_element_zero);
+  tcase_add_test(tests, modified_rotations_are_applied_by_their_flag);
   tcase_set_timeout(tests, 60);
   suite_add_tcase(suite, tests);
   return harness_run(suite);

@@ -44,6 +44,14 @@ typedef struct host_matrix {
   int64_t stride; /* elements from a matrix of the batch to the next */
 } host_matrix_t;
 
+/* A vector; `at` is the readable address of its first element, from which on a
+ * negative increment leads back. */
+typedef struct host_vector {
+  void *at;
+  cudaDataType type;
+  int64_t increment;
+} host_vector_t;
+
 typedef struct host_gemm {
   cublasOperation_t op_a, op_b;
   int64_t m, n, k, batch;
@@ -74,6 +82,11 @@ void host_number_store(void *at, cudaDataType type, int64_t index,
 bool host_scalar_read(cublasHandle_t handle, const void *pointer,
                       cudaDataType type, host_scalar_t *out_scalar);
 host_number_t host_scalar_get(const host_scalar_t *scalar);
+
+/* Makes the address of n elements readable, as the program gives it; false if
+ * it is not the program's, or of a type without elements. */
+bool host_vector_resolve(int64_t n, const void *at, cudaDataType type,
+                         int64_t increment, host_vector_t *out_vector);
 
 /* Makes the addresses of `batch` matrices of rows x columns readable. With
  * by_address it makes the array of addresses readable, whose elements are read

@@ -19,26 +19,20 @@ typedef enum function {
   AMIN,
 } function_t;
 
-typedef struct vector {
-  void *at;
-  cudaDataType type;
-  int64_t increment;
-} vector_t;
-
 typedef struct job {
   function_t function;
   int64_t n;
   host_scalar_t alpha, beta; /* of a rotation c and s */
-  vector_t x, y;
+  host_vector_t x, y;
   void *result;    /* of a function that gives a number */
   int result_type; /* or an index of so many bytes, negative */
 } job_t;
 
-static host_number_t load(const vector_t *v, int64_t i) {
+static host_number_t load(const host_vector_t *v, int64_t i) {
   return host_number_load(v->at, v->type, i * v->increment);
 }
 
-static void store(const vector_t *v, int64_t i, host_number_t to) {
+static void store(const host_vector_t *v, int64_t i, host_number_t to) {
   host_number_store(v->at, v->type, i * v->increment, to);
 }
 
@@ -100,7 +94,7 @@ static void result_store(const job_t *job) {
 
 static cudaError_t vector_run(void *argument) {
   const job_t *job = argument;
-  const vector_t *x = &job->x, *y = &job->y;
+  const host_vector_t *x = &job->x, *y = &job->y;
   if (job->result) {
     result_store(job);
     return cudaSuccess;
@@ -141,17 +135,21 @@ typedef struct given {
   int64_t increment;
 } given_t;
 
-static bool resolve(int64_t n, given_t given, vector_t *out_vector) {
-  int64_t step = given.increment < 0 ? -given.increment : given.increment;
-  int64_t bytes = (int64_t)host_type_bytes(given.type);
-  char *base =
-      host_memory_resolve(given.at, (size_t)(((n - 1) * step + 1) * bytes));
+bool host_vector_resolve(int64_t n, const void *at, cudaDataType type,
+                         int64_t increment, host_vector_t *out_vector) {
+  int64_t step = increment < 0 ? -increment : increment;
+  int64_t bytes = (int64_t)host_type_bytes(type);
+  char *base = host_memory_resolve(at, (size_t)(((n - 1) * step + 1) * bytes));
   if (!base || bytes == 0)
     return false;
-  *out_vector =
-      (vector_t){base + (given.increment < 0 ? (n - 1) * step * bytes : 0),
-                 given.type, given.increment};
+  *out_vector = (host_vector_t){
+      base + (increment < 0 ? (n - 1) * step * bytes : 0), type, increment};
   return true;
+}
+
+static bool resolve(int64_t n, given_t given, host_vector_t *out_vector) {
+  return host_vector_resolve(n, given.at, given.type, given.increment,
+                             out_vector);
 }
 
 /* alpha and beta are of the given types; NULL where the function has none. */
