@@ -7,7 +7,7 @@ import numpy as np
 
 from cases import case_of, line_of
 from families import family_of
-from tensors import TYPES, decode, encode, eps, make, math_eps
+from tensors import MOST, TYPES, alter, decode, encode, eps, make, math_eps
 
 # The c of |sharded - f64| <= 2 |one - f64| + c eps sum |terms|; and of
 # |one - f64| <= c eps sum |terms|, which rounding alone does not reach.
@@ -37,6 +37,8 @@ def made(line):
     for t in tensors:
         if t.at:
             values[t.name] = values[t.at]
+    if case.get("inputs"):
+        alter(tensors, values, str(case["inputs"]).split("+"), case["seed"])
     family_of(case).derive(case, values)
     return tensors, {t.name: decode(encode(values[t.name], t.type), t.type)
                      for t in tensors}
@@ -76,12 +78,14 @@ def same(a, b):
 
 
 def compare(where, t, found, one, right, box, exact, in_parts=True,
-            holes=False):
+            holes=False, huge=False):
     """One tensor's piece. one: on one rank, None where `found` is that.
     in_parts: whether several calls gave it. holes: operands have infinities,
     which some of the vendor's engines multiply by the zeros of the padding:
     where the one rank's does, several ranks may. The host device's skip it, but
-    data gradients around an end (wrap) have rows of zeros there."""
+    data gradients around an end (wrap) have rows of zeros there. huge: results may
+    be infinite, as no numbers are so large; there is no bound where that of the
+    one rank is, and its type may not have a number within the bound."""
     value, terms = (np.broadcast_to(np.asarray(a, float), t.size)[box]
                     for a in right)
     # What is stored is rounded once more; less than normal, it may be 0.
@@ -102,6 +106,10 @@ def compare(where, t, found, one, right, box, exact, in_parts=True,
         (np.isfinite(value) & (abs(found - value) <= most))
     if one is not None and exact:
         good &= same(found, one[box]) | (np.isnan(one[box]) & holes)
+    if huge:
+        beyond = abs(value) + most >= MOST.get(t.type, np.inf)
+        good |= beyond & (found == np.copysign(np.inf, value))
+        good |= ~np.isfinite(found if one is None else one[box])
     if good.all():
         return
     at = tuple(np.argwhere(~good)[0])
@@ -148,10 +156,11 @@ def check_case(case, setting, whole, pieces, exact):
     except Wrong as wrong:
         raise Wrong(f"on one rank: {wrong}") from None
     results = [t for t in tensors if t.out]
+    kinds = {"holes": holes, "huge": "huge" in str(case.get("inputs"))}
     for t in results:
         compare("on one rank ", t, one[t.name], None, right[t.name],
                 t.box(setting, None), False, in_parts=bool(setting.wrap),
-                holes=holes)
+                **kinds)
     unchanged("on one rank ", tensors, values, one, setting, None)
     last, pending = {}, {}
     for rank, piece in enumerate(pieces):
@@ -179,7 +188,7 @@ def check_case(case, setting, whole, pieces, exact):
                         [a * first for a in right[t.name]], box,
                         exact and family.exact(case) and
                         (family.anywhere or not family.scattered(case)),
-                        holes=holes)
+                        **kinds)
             # Ranks with the same part have the same bits.
             key = (t.name, first, tuple((s.start, s.stop) for s in box))
             if not same(last.setdefault(key, found[t.name]),
@@ -193,4 +202,4 @@ def check_case(case, setting, whole, pieces, exact):
         value, terms = right[t.name]
         compare("all ranks: ", t, sum(addends.values()),
                 one[t.name] + more, [value + more, terms + abs(more)], box,
-                False, holes=holes)
+                False, **kinds)

@@ -17,6 +17,14 @@ TYPES = {"float": (np.float32, 2.0 ** -23), "double": (np.float64, 2.0 ** -52),
 # What the gaps between lines hold before and must hold after.
 MARK = 12345
 
+# The largest of each type, and powers of two that make the values of make()
+# huge, but no infinities, and less than normal.
+MOST = {"half": 65504.0, "float": float(np.finfo(np.float32).max),
+        "bfloat16": 2.0 ** 127 * (2 - 2.0 ** -7),
+        "double": np.finfo(np.float64).max}
+HUGE = {"half": 15, "float": 60, "bfloat16": 60, "double": 500}
+TINY = {"half": -14, "float": -129, "bfloat16": -126, "double": -1030}
+
 RANGES = {"uniform": (-1, 1), "positive": (0.25, 2), "around1": (0.75, 1.25)}
 
 
@@ -216,3 +224,39 @@ def make(tensor, seed):
         values = tensor.values + rng.uniform(-1, 1, size)
     values = np.round(values * grid) / grid
     return decode(encode(values, tensor.type), tensor.type)
+
+
+def alter(tensors, values, kinds, seed):
+    """Makes inputs hard: `kinds` are words with + between them.
+
+    cancel     sums along what is cut are exactly 0: one input is odd there, all
+               others are even
+    huge       that input is so large that a half cannot hold sums of few;
+               float, in which devices add, can
+    subnormal  that input has values less than normal
+    """
+    rng = np.random.default_rng([seed, 1])
+    inputs = [t for t in tensors if not t.at and not t.out and
+              t.type in MOST and values[t.name].ndim == len(t.size) and
+              isinstance(t.values, str)]
+    if not inputs:
+        return
+    cut = [t for t in inputs if any(len(f) > 2 for f in t.cut.values())]
+    one = rng.choice(np.array(cut or inputs, dtype=object))
+    for t in inputs if "cancel" in kinds else ():
+        for dim, first in t.cut.items():
+            if len(first) > 2:
+                axis = t.dims.index(dim)
+                front = [slice(None)] * values[t.name].ndim
+                front[axis] = slice(0, (t.size[axis] + 1) // 2)
+                back = np.flip(values[t.name], axis)
+                back = -back if t is one else back
+                back[tuple(front)] = values[t.name][tuple(front)]
+                if t is one and t.size[axis] % 2:
+                    front[axis] = t.size[axis] // 2
+                    back[tuple(front)] = 0
+                values[t.name] = back
+                break
+    power = (HUGE[one.type] if "huge" in kinds else 0) + \
+        (TINY[one.type] if "subnormal" in kinds else 0)
+    values[one.name] = values[one.name] * 2.0 ** power

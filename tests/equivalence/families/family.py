@@ -95,6 +95,11 @@ class Family:
     def setting(self, rng, view):
         """One that only cases of this family have; None: it takes any."""
 
+    def hard(self, case, kinds):
+        """Whether the op is right for such inputs on one device (alter() of
+        driver/tensors.py)."""
+        return True
+
     def free(self, name):
         """Whether a tensor's layout is the program's to choose."""
         return name not in ("b", "scale", "bias", "mean", "var", "dscale",
@@ -347,7 +352,7 @@ class Family:
     def smaller(self, case):
         """Variants with one thing less."""
         simple = {"repeat": 1, "check": 0, "keep": 0, "gap": 0, "order": dims_of(case),
-                  "spread": 1, "type": "float", "beta": 0, "alpha": 1,
+                  "spread": 1, "inputs": "", "type": "float", "beta": 0, "alpha": 1,
                   **self.simple}
         for key, value in simple.items():
             if key in case and case[key] != value:

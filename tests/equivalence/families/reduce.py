@@ -60,6 +60,9 @@ class Reduction(Family):
         return super().placed({**case, "on.indices": case["on.c"]}
                               if "on.c" in case else case)
 
+    def hard(self, case, kinds):
+        return case["fn"] != "mul" or kinds == "cancel"  # it overflows
+
     def meets(self, case, tensors):
         # Indices cannot be moved: the result stays, and the input comes to it.
         # That an input is everywhere is seen beside a result that is cut.
@@ -151,6 +154,9 @@ class Softmax(Family):
             case["holes"] = rng.choice([0, 0, 0, 1, 2])
         if case["mode"] == "channel":
             case["c"] += rng.randint(0, 20)
+
+    def hard(self, case, kinds):
+        return case["op"] == "softmax_forward" or "huge" not in kinds  # no y
 
     def legal(self, case):
         # A half does not hold more.
