@@ -9,12 +9,16 @@
 #include "rules/kit/scatter_add.h"
 #include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
+#include "rules/vendor/argument.h"
 
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_tagging_t *tagging;
   sdg_plan_t *plan;
-  sdg_type_t type;
+  // Of the program's tensors; and of the sub-call's, which is wider where other
+  // ranks have addends of the same gradients: their sum may cancel, and then
+  // the digits that a narrow type would lose are the result.
+  sdg_type_t type, inner;
   bool backward;
   sdg_box_t *need;    // of x, by rank of the group; owned
   bool fetches;       // some rank lacks a part of its need
@@ -57,15 +61,32 @@ static sdg_status_t operand_get(maker_t *m, sdg_sampler_tensor_t tensor,
   return SDG_OK;
 }
 
-// Packed scratch, whose dimensions nest as those of a tensor.
+static bool is_wide(const maker_t *m) {
+  return m->inner != m->type;
+}
+
+// Packed scratch of a type, whose dimensions nest as those of a tensor.
 static sdg_status_t packed(maker_t *m, sdg_sampler_tensor_t like,
-                           const sdg_box_t *box, int *out_slab) {
+                           const sdg_box_t *box, sdg_type_t type,
+                           sdg_subcall_tensor_t *out) {
   const sdg_operand_t *operand =
       &m->call->operand[sdg_sampler_operand(m->call, like)];
-  return sdg_plan_packed(m->plan, box,
-                         operand->nesting[0] > 0 ? operand->nesting
-                                                 : operand->stride,
-                         operand->elem_bytes, out_slab);
+  int slab;
+  SDG_TRY(sdg_plan_packed(
+      m->plan, box,
+      operand->nesting[0] > 0 ? operand->nesting : operand->stride,
+      type == m->type ? operand->elem_bytes : sdg_merge_bytes(type), &slab));
+  *out = (sdg_subcall_tensor_t){.slab = slab, .box = *box, .type = type};
+  return SDG_OK;
+}
+
+// Copies an input of the sub-call to its type.
+static sdg_status_t widen(maker_t *m, sdg_sampler_tensor_t tensor) {
+  sdg_subcall_tensor_t *of = &m->tensor[tensor], from = *of;
+  if (!is_wide(m) || sdg_box_empty(&from.box))
+    return SDG_OK;
+  SDG_TRY(packed(m, tensor, &from.box, m->inner, of));
+  return sdg_subcall_transform(m->plan, 1, &from, 0, of);
 }
 
 // Whether every rank of the group has exactly the images and channels of its
@@ -98,6 +119,9 @@ static sdg_status_t facts_find(maker_t *m, bool whole) {
       m->backward && (!is_exact(m, SDG_SAMPLER_DX) ||
                       sdg_fetch_returns(tagging, at(m, SDG_SAMPLER_DX),
                                         at(m, SDG_SAMPLER_Y), m->need));
+  m->inner = m->scatters || (m->backward && m->shared.axes)
+                 ? sdg_merge_type(m->type)
+                 : m->type;
   return SDG_OK;
 }
 
@@ -129,11 +153,12 @@ static sdg_status_t x_get(maker_t *m) {
   sdg_subcall_tensor_t *x = &m->tensor[SDG_SAMPLER_X];
   SDG_TRY(operand_get(m, SDG_SAMPLER_X, x));
   x->box = *need_of(m);
-  if (!m->fetches)
-    return SDG_OK;
-  int from = x->slab;
-  SDG_TRY(packed(m, SDG_SAMPLER_X, need_of(m), &x->slab));
-  return fetch_make(m, from, x->slab);
+  if (m->fetches) {
+    int from = x->slab;
+    SDG_TRY(packed(m, SDG_SAMPLER_X, need_of(m), m->type, x));
+    SDG_TRY(fetch_make(m, from, x->slab));
+  }
+  return widen(m, SDG_SAMPLER_X);
 }
 
 // The vendor takes no strides of a grid: a piece of one is copied, unless it is
@@ -145,10 +170,12 @@ static bool is_dense(const maker_t *m, const sdg_subcall_tensor_t *grid) {
 static sdg_status_t grid_get(maker_t *m) {
   sdg_subcall_tensor_t *grid = &m->tensor[SDG_SAMPLER_GRID];
   SDG_TRY(operand_get(m, SDG_SAMPLER_GRID, grid));
-  if (!has_result(m) || is_dense(m, grid))
+  if (!has_result(m) || is_wide(m))
+    return widen(m, SDG_SAMPLER_GRID);
+  if (is_dense(m, grid))
     return SDG_OK;
   int from = grid->slab;
-  SDG_TRY(packed(m, SDG_SAMPLER_GRID, &grid->box, &grid->slab));
+  SDG_TRY(packed(m, SDG_SAMPLER_GRID, &grid->box, m->type, grid));
   return sdg_plan_copy(m->plan, SDG_LANE_MAIN, from, grid->slab, NULL,
                        &grid->box, SDG_COPY_ACTIVATION);
 }
@@ -169,15 +196,20 @@ static sdg_status_t gradient_open(maker_t *m, sdg_sampler_tensor_t gradient,
                                   bool alone, const sdg_box_t *box,
                                   sdg_subcall_tensor_t *out_output) {
   SDG_TRY(operand_get(m, gradient, out_output));
-  bool direct =
-      alone && (gradient != SDG_SAMPLER_DGRID || is_dense(m, out_output));
   m->tensor[gradient] = *out_output;
-  if (direct)
+  if (alone && !is_wide(m))
     m->scaled |= 1u << gradient;
+  bool direct = m->scaled >> gradient & 1 &&
+                (gradient != SDG_SAMPLER_DGRID || is_dense(m, out_output));
   if (direct || !has_result(m))
     return SDG_OK;
-  m->tensor[gradient].box = *box;
-  return packed(m, gradient, box, &m->tensor[gradient].slab);
+  SDG_TRY(packed(m, gradient, box, m->inner, &m->tensor[gradient]));
+  // Old values count in the sub-call, so that a sum is rounded once.
+  return m->scaled >> gradient & 1 && sdg_call_scalar(m->call, SDG_BETA2) != 0
+             ? sdg_plan_copy(m->plan, SDG_LANE_MAIN, out_output->slab,
+                             m->tensor[gradient].slab, NULL, box,
+                             SDG_COPY_ACTIVATION)
+             : SDG_OK;
 }
 
 // Ranks that have other channels of the same images have addends of the same
@@ -185,13 +217,15 @@ static sdg_status_t gradient_open(maker_t *m, sdg_sampler_tensor_t gradient,
 static sdg_status_t grid_close(maker_t *m, const sdg_subcall_tensor_t *output) {
   sdg_subcall_tensor_t sum = m->tensor[SDG_SAMPLER_DGRID];
   if (m->scaled >> SDG_SAMPLER_DGRID & 1)
-    return SDG_OK;
+    return sum.slab == output->slab || !has_result(m)
+               ? SDG_OK
+               : sdg_plan_copy(m->plan, SDG_LANE_MAIN, sum.slab, output->slab,
+                               NULL, &output->box, SDG_COPY_ACTIVATION);
   if (m->shared.axes) {
     int from = has_result(m) ? sum.slab : -1;
-    sum = *output;
-    SDG_TRY(packed(m, SDG_SAMPLER_DGRID, &output->box, &sum.slab));
+    SDG_TRY(packed(m, SDG_SAMPLER_DGRID, &output->box, m->inner, &sum));
     SDG_TRY(sdg_scatter_add_sum(m->plan, m->shared.axes, &output->box, from,
-                                sum.slab, m->type));
+                                sum.slab, m->inner));
   } else if (!has_result(m)) {
     return SDG_OK;
   }
@@ -210,7 +244,7 @@ static sdg_status_t scatter(maker_t *m, int from, int to) {
   if (status == SDG_OK)
     status = sdg_plan_join(m->plan, SDG_LANE_MAIN);
   if (status == SDG_OK)
-    status = sdg_scatter_add_close(m->plan, &back, m->type);
+    status = sdg_scatter_add_close(m->plan, &back, m->inner);
   sdg_scatter_add_fini(&back);
   return status;
 }
@@ -219,16 +253,18 @@ static sdg_status_t scatter(maker_t *m, int from, int to) {
 // dx, they are summed by a reduction.
 static sdg_status_t x_close(maker_t *m, const sdg_subcall_tensor_t *output) {
   int from = has_result(m) ? m->tensor[SDG_SAMPLER_DX].slab : -1;
-  sdg_subcall_tensor_t sum = *output;
-  if (!m->scatters)
+  sdg_subcall_tensor_t sum = m->tensor[SDG_SAMPLER_DX];
+  if (m->scaled >> SDG_SAMPLER_DX & 1)
     return SDG_OK;
-  SDG_TRY(packed(m, SDG_SAMPLER_DX, &output->box, &sum.slab));
+  if (!m->scatters)
+    return has_result(m) ? finish(m, SDG_SAMPLER_DX, &sum, output) : SDG_OK;
+  SDG_TRY(packed(m, SDG_SAMPLER_DX, &output->box, m->inner, &sum));
   if (sdg_placement_axes(at(m, SDG_SAMPLER_DX)))
     SDG_TRY(scatter(m, from, sum.slab));
   else
     SDG_TRY(sdg_scatter_add_sum(m->plan,
                                 sdg_placement_axes(at(m, SDG_SAMPLER_Y)),
-                                &output->box, from, sum.slab, m->type));
+                                &output->box, from, sum.slab, m->inner));
   return finish(m, SDG_SAMPLER_DX, &sum, output);
 }
 
@@ -250,6 +286,7 @@ static sdg_status_t steps_make(maker_t *m) {
   SDG_TRY(x_get(m));
   SDG_TRY(grid_get(m));
   SDG_TRY(operand_get(m, SDG_SAMPLER_Y, &m->tensor[SDG_SAMPLER_Y]));
+  SDG_TRY(widen(m, SDG_SAMPLER_Y));
   if (m->backward)
     return backward_make(m);
   return has_result(m)

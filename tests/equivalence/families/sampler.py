@@ -65,10 +65,10 @@ class Sampler(Family):
             return [x, Tensor("y", result, cut=cut, values=old(case), out=True,
                               spread=2, **like), grid]
         return [x, Tensor("dx", shape(case), cut=case["part"],
-                          values=old(case), out=True, added=True, spread=2,
+                          values=old(case), out=True, spread=2,
                           **like),
                 Tensor("dy", result, cut=cut, spread=1, **like), grid,
-                Tensor("dgrid", size, out=True, added=True, spread=2,
+                Tensor("dgrid", size, out=True, spread=2,
                        values="uniform" if case["beta2"] else "nothing",
                        **points)]
 
