@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/kit/subcall.h"
+#include "rules/kit/merge.h"
 #include "rules/pool/backward.h"
 #include "rules/pool/pieces.h"
 #include "rules/vendor/argument.h"
@@ -18,6 +18,7 @@ typedef struct maker {
   sdg_box_t x, y, part, parts; // this rank's; its result's; what it gathers;
                                // in the whole view some may be empty
   int x_slab, y_slab, part_slab, parts_slab;
+  sdg_type_t type, part_type; // of the program's tensors; of pieces' results
 } maker_t;
 
 static bool is_mean(const sdg_pool_t *pool) {
@@ -38,8 +39,8 @@ static sdg_scalar_t times(const sdg_call_t *call, const sdg_scalar_t *by) {
                     factor * sdg_call_scalar(call, SDG_ALPHA));
 }
 
-// Pools one piece, with the planned scalars.
-static cudnnStatus_t forward_piece(const sdg_subcall_run_t *run) {
+// Pools with the planned scalars.
+static cudnnStatus_t forward_planned(const sdg_subcall_run_t *run) {
   return sdg_cudnn_get()->cudnnPoolingForward(
       run->handle, run->op, &run->scalar[ALPHA], run->descriptor[0],
       run->data[0], &run->scalar[BETA], run->descriptor[1], run->data[1]);
@@ -51,6 +52,14 @@ static cudnnStatus_t forward_all(const sdg_subcall_run_t *run) {
   return sdg_cudnn_get()->cudnnPoolingForward(
       run->handle, run->op, &alpha, run->descriptor[0], run->data[0],
       sdg_call_scalar_at(run->call, SDG_BETA), run->descriptor[1],
+      run->data[1]);
+}
+
+// y = alpha mean + beta y with the program's scalars.
+static cudnnStatus_t mean_store(const sdg_subcall_run_t *run) {
+  return sdg_cudnn_get()->cudnnTransformTensor(
+      run->handle, sdg_call_scalar_at(run->call, SDG_ALPHA), run->descriptor[0],
+      run->data[0], sdg_call_scalar_at(run->call, SDG_BETA), run->descriptor[1],
       run->data[1]);
 }
 
@@ -71,28 +80,34 @@ static cudnnStatus_t backward_piece(const sdg_subcall_run_t *run) {
   return backward(run, &alpha, sdg_call_scalar_at(run->call, SDG_BETA));
 }
 
-// The program's windows on a piece, or windows over all pieces; BETA is set, or
-// 0.
-static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, bool piece,
-                            double alpha) {
+// What the windows of a sub-call cover in the merged dimensions.
+typedef enum over {
+  OVER_PIECE,   // this rank's elements
+  OVER_COLUMNS, // one element: they are reduced already
+  OVER_PIECES,  // the results of all pieces, in no other dimension
+} over_t;
+
+// Adds a sub-call on tensors of `type`. BETA is set, or 0.
+static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, over_t over,
+                            sdg_type_t type, double alpha) {
   sdg_pool_parameters_t p = m->of.pool->parameters;
   cudnnPoolingDescriptor_t descriptor;
   for (int i = 0; i < p.spatial; i++) {
     bool merged = m->of.pool->spec.everyones[i + 2];
-    if (!piece) {
+    if (over == OVER_PIECES) {
       p.window[i] = merged ? (int)sdg_pool_pieces_elements(&m->of, i + 2) : 1;
       p.pad[i] = 0;
       p.stride[i] = 1;
     } else if (merged) {
-      p.window[i] = m->of.pool->local[i];
+      p.window[i] = over == OVER_PIECE ? m->of.pool->local[i] : 1;
     }
   }
   SDG_TRY(sdg_pool_descriptor(&p, p.pad, &descriptor));
-  sub->scalar[ALPHA] = sdg_scalar(m->call->operand[0].type, alpha);
+  sub->scalar[ALPHA] = sdg_scalar(type, alpha);
   sub->op = descriptor;
   sub->op_destroy = sdg_pool_undescribe;
   for (int i = 0; i < sub->tensors; i++)
-    sub->tensor[i].type = m->call->operand[m->of.pool->x].type;
+    sub->tensor[i].type = type;
   return sdg_subcall_add(m->plan, sub);
 }
 
@@ -134,59 +149,60 @@ static sdg_status_t gather_steps(maker_t *m, const sdg_transfer_t *transfer,
   return SDG_OK;
 }
 
-// weight * this rank's result + beta * the old value.
-static sdg_status_t piece_make(maker_t *m, double weight, const sdg_box_t *at,
-                               double beta) {
+// Whether pieces' results have more digits than the program's tensors.
+static bool is_wide(const maker_t *m) {
+  return m->part_type != m->type;
+}
+
+// Scratch for pieces' results.
+static sdg_status_t scratch(maker_t *m, const sdg_box_t *box, int *out_slab) {
+  return is_wide(m)
+             ? sdg_plan_scratch_of(m->plan, box, sdg_merge_bytes(m->part_type),
+                                   m->y_slab, out_slab)
+             : sdg_plan_scratch(m->plan, box, m->y_slab, out_slab);
+}
+
+// weight * this rank's result.
+static sdg_status_t piece_make(maker_t *m, double weight) {
+  sdg_subcall_t sub = {.fn = forward_planned,
+                       .tensors = 2,
+                       .tensor = {{.slab = m->x_slab, .box = m->x},
+                                  {.slab = m->part_slab, .box = m->part}}};
+  return sub_add(m, &sub, OVER_PIECE, m->type, weight);
+}
+
+// The same for means of a narrow type, in float: other pieces' means may cancel
+// this one's, and then the digits that storing it would lose are the result.
+// The vendor pools into the same type only, but reduces into another.
+static sdg_status_t piece_widen(maker_t *m, double weight) {
+  sdg_subcall_tensor_t x = {.slab = m->x_slab, .box = m->x, .type = m->type};
+  sdg_subcall_tensor_t columns = {.box = m->x, .type = m->part_type};
+  bool several = false;
+  for (int d = 2; d < m->x.dims; d++)
+    if (m->of.pool->spec.everyones[d]) {
+      several |= m->x.dim[d].hi - m->x.dim[d].lo > 1;
+      columns.box.dim[d] = (sdg_range_t){0, 1};
+    }
+  SDG_TRY(sdg_plan_scratch_of(m->plan, &columns.box,
+                              sdg_merge_bytes(columns.type), m->x_slab,
+                              &columns.slab));
+  SDG_TRY(several ? sdg_subcall_reduce(m->plan, CUDNN_REDUCE_TENSOR_AVG, weight,
+                                       &x, 0, &columns)
+                  : sdg_subcall_transform(m->plan, weight, &x, 0, &columns));
   sdg_subcall_t sub = {
-      .fn = forward_piece,
+      .fn = forward_planned,
       .tensors = 2,
-      .tensor = {{.slab = m->x_slab, .box = m->x},
-                 {.slab = m->part_slab, .box = *at}},
-      .scalar = {[BETA] = sdg_scalar(m->call->operand[0].type, beta)}};
-  return sub_add(m, &sub, true, weight);
-}
-
-// Turns a NaN, from infinity minus infinity, into 0.
-static sdg_status_t nan_clear(maker_t *m, const sdg_subcall_tensor_t *t) {
-  sdg_subcall_tensor_t zero = *t, more = *t;
-  zero.box = (sdg_box_t){.dims = t->box.dims};
-  for (int d = 0; d < t->box.dims; d++)
-    zero.box.dim[d].hi = 1;
-  SDG_TRY(sdg_plan_scratch(m->plan, &zero.box, t->slab, &zero.slab));
-  SDG_TRY(sdg_plan_scratch(m->plan, &t->box, t->slab, &more.slab));
-  SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, zero.slab, &zero.box));
-  SDG_TRY(sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MAX, 1, t, 1, &zero,
-                                 &more));
-  SDG_TRY(
-      sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MIN, 1, t, 1, &zero, t));
-  return sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, t, 1, &more, 0, t);
-}
-
-// This rank's mean, and the rounding error of its stored value.
-static sdg_status_t twice_make(maker_t *m, double weight) {
-  sdg_subcall_tensor_t rest = {.slab = m->part_slab,
-                               .box = m->part,
-                               .type = m->call->operand[m->of.pool->x].type};
-  sdg_box_t stored = m->part;
-  int64_t shift[SDG_DIMS_MAX] = {0};
-  rest.box.dim[m->of.twice].lo++;
-  stored.dim[m->of.twice].hi--;
-  shift[m->of.twice] = 1;
-  SDG_TRY(piece_make(m, weight, &stored, 0));
-  SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->part_slab, m->part_slab,
-                        shift, &rest.box, SDG_COPY_HALO));
-  SDG_TRY(piece_make(m, weight, &rest.box, -1));
-  return nan_clear(m, &rest);
+      .tensor = {columns, {.slab = m->part_slab, .box = m->part}}};
+  return sub_add(m, &sub, OVER_COLUMNS, m->part_type, 1);
 }
 
 // This rank's result, and all ranks' results, which every rank gets.
 static sdg_status_t parts_make(maker_t *m, double weight) {
   if (!sdg_box_empty(&m->parts))
-    SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &m->parts_slab));
+    SDG_TRY(scratch(m, &m->parts, &m->parts_slab));
   if (!sdg_box_empty(&m->part)) {
-    SDG_TRY(sdg_plan_scratch(m->plan, &m->part, m->y_slab, &m->part_slab));
-    SDG_TRY(m->of.twice ? twice_make(m, weight)
-                        : piece_make(m, weight, &m->part, 0));
+    SDG_TRY(scratch(m, &m->part, &m->part_slab));
+    SDG_TRY(is_wide(m) ? piece_widen(m, weight) : piece_make(m, weight));
   }
   sdg_transfer_t transfer;
   SDG_TRY(transfer_make(m, &transfer));
@@ -209,7 +225,16 @@ static sdg_status_t forward_make(maker_t *m) {
                        .tensors = 2,
                        .tensor = {{.slab = m->parts_slab, .box = m->parts},
                                   {.slab = m->y_slab, .box = m->y}}};
-  return sub_add(m, &sub, false, m->of.twice ? 2 * rest : rest);
+  if (!is_wide(m))
+    return sub_add(m, &sub, OVER_PIECES, m->type, rest);
+  sdg_subcall_tensor_t y = {.slab = m->y_slab, .box = m->y, .type = m->type};
+  sdg_subcall_tensor_t mean = {.box = m->y, .type = m->part_type};
+  SDG_TRY(scratch(m, &m->y, &mean.slab));
+  sub.fn = forward_planned;
+  sub.tensor[1] = mean;
+  SDG_TRY(sub_add(m, &sub, OVER_PIECES, m->part_type, rest));
+  sdg_subcall_t store = {.fn = mean_store, .tensors = 2, .tensor = {mean, y}};
+  return sdg_subcall_add(m->plan, &store);
 }
 
 // Each element gets its share of the gradient: its piece's share, times what
@@ -229,7 +254,7 @@ static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
                                   [DY] = {.slab = dy, .box = m->y},
                                   [X] = {.slab = m->x_slab, .box = m->x},
                                   [DX] = {.slab = dx, .box = m->x}}};
-  return sub_add(m, &sub, true, share);
+  return sub_add(m, &sub, OVER_PIECE, m->type, share);
 }
 
 // The piece with the maximum gets the gradient; inside the piece its maximum
@@ -248,7 +273,7 @@ static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
                            [X] = {.slab = m->parts_slab, .box = m->parts},
                            [DX] = {.slab = gradients, .box = m->parts},
                        }};
-  SDG_TRY(sub_add(m, &all, false, 1));
+  SDG_TRY(sub_add(m, &all, OVER_PIECES, m->type, 1));
   sdg_subcall_t piece = {.fn = backward_piece,
                          .tensors = TENSORS,
                          .tensor = {
@@ -257,7 +282,7 @@ static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
                              [X] = {.slab = m->x_slab, .box = m->x},
                              [DX] = {.slab = dx, .box = m->x},
                          }};
-  return sub_add(m, &piece, true, 1);
+  return sub_add(m, &piece, OVER_PIECE, m->type, 1);
 }
 
 static sdg_status_t steps_make(maker_t *m) {
@@ -305,25 +330,22 @@ bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
          (cut_alike(pool, tagging) && (is_mean(pool) || pieces_in_order(pool)));
 }
 
-// The first merged dimension if means are of a half type.
-static int twice_of(const sdg_pool_t *pool, const sdg_call_t *call) {
-  sdg_type_t type = call->operand[pool->x].type;
-  if (pool->dx >= 0 || !is_mean(pool) ||
-      (type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16))
-    return 0;
-  int d = 2;
-  while (!pool->spec.everyones[d])
-    d++;
-  return d;
+// The type of pieces' results.
+static sdg_type_t part_type_of(const sdg_pool_t *pool, sdg_type_t type) {
+  sdg_type_t wide = sdg_merge_type(type);
+  return pool->dx < 0 && is_mean(pool) && wide >= 0 ? wide : type;
 }
 
 sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   const sdg_pool_t *pool,
                                   sdg_plan_t **out_plan) {
+  sdg_type_t type = call->operand[pool->x].type;
   maker_t m = {
       .call = call,
-      .of = {tagging, pool, twice_of(pool, call)},
+      .of = {tagging, pool},
+      .type = type,
+      .part_type = part_type_of(pool, type),
       .plan = sdg_plan_create("pieces"),
       .x = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
                              tagging->rank),

@@ -14,13 +14,9 @@ static int64_t pieces_before(const sdg_part_t *part, int piece) {
   return count;
 }
 
-static int64_t pieces_of(const sdg_pool_pieces_t *of, int d) {
+int64_t sdg_pool_pieces_elements(const sdg_pool_pieces_t *of, int d) {
   const sdg_part_t *part = &x_of(of)->part[d];
   return pieces_before(part, part->pieces);
-}
-
-int64_t sdg_pool_pieces_elements(const sdg_pool_pieces_t *of, int d) {
-  return pieces_of(of, d) * (d == of->twice ? 2 : 1);
 }
 
 sdg_box_t sdg_pool_pieces_part(const sdg_pool_pieces_t *of, int rank) {
@@ -29,9 +25,8 @@ sdg_box_t sdg_pool_pieces_part(const sdg_pool_pieces_t *of, int rank) {
   for (int d = 2; d < box.dims && !sdg_box_empty(&box); d++) {
     int64_t first = pieces_before(
         &x->part[d], sdg_split_piece(&x->split[d], of->tagging->mesh, rank));
-    int64_t each = d == of->twice ? 2 : 1;
     box.dim[d] = of->pool->spec.everyones[d]
-                     ? (sdg_range_t){each * first, each * (first + 1)}
+                     ? (sdg_range_t){first, first + 1}
                      : (sdg_range_t){0, of->pool->op.dim[d].y_extent};
   }
   return box;
@@ -59,8 +54,8 @@ double sdg_pool_pieces_weight(const sdg_pool_pieces_t *of, const sdg_box_t *x,
       if (sdg_part_size(part, i) > max)
         max = sdg_part_size(part, i);
     weight *= (double)(x->dim[d].hi - x->dim[d].lo) / (double)max;
-    *out_rest *=
-        (double)(pieces_of(of, d) * max) / (double)sdg_part_extent(part);
+    *out_rest *= (double)(sdg_pool_pieces_elements(of, d) * max) /
+                 (double)sdg_part_extent(part);
   }
   return weight;
 }

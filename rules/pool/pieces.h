@@ -10,10 +10,6 @@
 typedef struct sdg_pool_pieces {
   const sdg_tagging_t *tagging;
   const sdg_pool_t *pool;
-  /* The first merged dimension if means are of a half type, otherwise 0. They
-   * take two elements along it: the stored value, and the rounding error of
-   * storing it. */
-  int twice;
 } sdg_pool_pieces_t;
 
 /* The extent of that tensor in merged dimension `d`. */

@@ -261,6 +261,15 @@ NAMED += [(f"one window, {mode}, {op}, {type}",
           for op in ("forward", "backward")
           for mode in ("max", "maxdet", "avgin", "avgex")
           for type in ("float", "half")]
+# A piece's mean has more digits than its type where others cancel it, and a
+# sum of a piece may be no half.
+NAMED += [(f"one window, means that cancel, {mode}, {type}, {inputs}",
+           f"op=pool_forward mode={mode} type={type} pooling=global mesh=5 "
+           "split=H:0 partH=0,3,7,10,17,22 size=22x16 kernel=22x2 stride=1x2 "
+           f"pad=0x{pad} n=4 c=8 inputs={inputs}")
+          for mode, pad in (("avgin", 0), ("avgex", 1))
+          for type in ("half", "bfloat16")
+          for inputs in ("cancel", "cancel+huge")]
 
 ROWS257 = "mesh=4 split=H:0 partH=0,65,130,194,257 n=2 c=3 size=257x257"
 for op in ("training", "inference", "backward"):
@@ -811,3 +820,8 @@ for n, words in (
                                       "beta2=1 alpha2=2"),
                                      ("backward", ", infinite sums",
                                       "alpha=inf alpha2=-inf beta2=1"))]
+    # Sums of addends that several ranks have are rounded to half once.
+    NAMED += [(f"sampler, {n}, half, {inputs}",
+               f"op=sampler_backward type=half n=3 c={last(words)} {words} "
+               f"beta=0.5 beta2=-0.7 alpha2=2 inputs={inputs}")
+              for inputs in ("cancel", "cancel+huge", "subnormal")]
