@@ -56,6 +56,24 @@ static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
   return sdg_subcall_add(plan, &sub);
 }
 
+// The sum of dy in float, which the vendor's gradient of the bias cannot give.
+static sdg_status_t reduction_add(const sdg_call_t *call, sdg_plan_t *plan,
+                                  int dy, const sdg_box_t *box,
+                                  const sdg_gradient_sum_t *sum) {
+  sdg_subcall_tensor_t from = {
+      .slab = dy, .box = *box, .type = call->operand[dy_of(call)].type};
+  sdg_subcall_tensor_t to = sdg_subcall_slab(plan, sum->part, sum->type);
+  for (int d = 0; d < box->dims; d++)
+    if (d != 1 && box->dim[d].hi - box->dim[d].lo > 1)
+      return sdg_subcall_reduce(plan, CUDNN_REDUCE_TENSOR_ADD, 1, &from, 0,
+                                &to);
+  return sdg_subcall_transform(plan, 1, &from, 0, &to); // nothing to reduce
+}
+
+static const void *alpha_of(const sdg_call_t *call) {
+  return sdg_call_scalar_at(call, SDG_ALPHA);
+}
+
 // `there`: the box of dy in memory; `own`: this rank's part of it.
 static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
                               sdg_axes_t axes, const sdg_box_t *there,
@@ -66,8 +84,11 @@ static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
   SDG_TRY(sdg_plan_operand(plan, call, dy_of(call), there, &dy));
   SDG_TRY(sdg_gradient_sum_open(plan, call, db_of(call), axes,
                                 sdg_conv_gradient_beta, &sum));
+  SDG_TRY(sdg_gradient_sum_widen(plan, call, alpha_of, &sum));
   if (sdg_box_empty(own))
     SDG_TRY(sdg_gradient_sum_nothing(plan, call, &sum));
+  else if (sum.type != call->operand[db_of(call)].type)
+    SDG_TRY(reduction_add(call, plan, dy, own, &sum));
   else
     SDG_TRY(call_add(call, plan, dy, own, &sum));
   return sdg_gradient_sum_close(plan, call, &sum);

@@ -20,7 +20,8 @@ sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
                                    const void *(*beta)(const sdg_call_t *call),
                                    sdg_gradient_sum_t *out) {
   sdg_box_t box = sdg_operand_box(&call->operand[index]);
-  *out = (sdg_gradient_sum_t){.operand = index, .beta = beta};
+  *out = (sdg_gradient_sum_t){
+      .operand = index, .type = call->operand[index].type, .beta = beta};
   plan->reduce_axes = axes;
   SDG_TRY(sdg_plan_operand(plan, call, index, &box, &out->output));
   out->part = out->output;
@@ -30,6 +31,19 @@ sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
                     sdg_plan_is_packed(plan, out->output)))
     return SDG_OK;
   return sdg_plan_scratch(plan, &box, out->output, &out->part);
+}
+
+sdg_status_t sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
+                                    const void *(*alpha)(const sdg_call_t *),
+                                    sdg_gradient_sum_t *sum) {
+  const sdg_operand_t *operand = &call->operand[sum->operand];
+  sdg_box_t box = sdg_operand_box(operand);
+  if (!plan->reduce_axes || !sums_in_float(operand))
+    return SDG_OK;
+  sum->type = CUDNN_DATA_FLOAT;
+  sum->alpha = alpha;
+  return sdg_plan_scratch_of(plan, &box, sizeof(float), sum->output,
+                             &sum->part);
 }
 
 sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
@@ -48,16 +62,17 @@ sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
   return SDG_OK;
 }
 
-// output = sum + beta output.
+// output = alpha sum + beta output.
 typedef struct finish {
-  const void *(*beta)(const sdg_call_t *call);
+  const void *(*alpha)(const sdg_call_t *call), *(*beta)(const sdg_call_t *);
 } finish_t;
 
 static cudnnStatus_t finish_run(const sdg_subcall_run_t *run) {
   const finish_t *finish = run->op;
   return sdg_cudnn_get()->cudnnTransformTensor(
-      run->handle, &run->scalar[0], run->descriptor[0], run->data[0],
-      finish->beta(run->call), run->descriptor[1], run->data[1]);
+      run->handle, finish->alpha ? finish->alpha(run->call) : &run->scalar[0],
+      run->descriptor[0], run->data[0], finish->beta(run->call),
+      run->descriptor[1], run->data[1]);
 }
 
 static sdg_status_t finish_add(sdg_plan_t *plan, const sdg_gradient_sum_t *sum,
@@ -66,7 +81,7 @@ static sdg_status_t finish_add(sdg_plan_t *plan, const sdg_gradient_sum_t *sum,
   finish_t *finish = malloc(sizeof *finish);
   if (!finish)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  finish->beta = sum->beta;
+  *finish = (finish_t){.alpha = sum->alpha, .beta = sum->beta};
   sdg_subcall_t sub = {.fn = finish_run,
                        .tensors = 2,
                        .tensor = {*from, *to},
@@ -95,11 +110,11 @@ sdg_status_t sdg_gradient_sum_close(sdg_plan_t *plan, const sdg_call_t *call,
   const sdg_operand_t *operand = &call->operand[sum->operand];
   if (!plan->reduce_axes)
     return SDG_OK;
-  sdg_subcall_tensor_t part = sdg_subcall_slab(plan, sum->part, operand->type);
+  sdg_subcall_tensor_t part = sdg_subcall_slab(plan, sum->part, sum->type);
   sdg_subcall_tensor_t output =
       sdg_subcall_slab(plan, sum->output, operand->type);
   sdg_subcall_tensor_t total = part;
-  if (sums_in_float(operand)) {
+  if (sum->type == operand->type && sums_in_float(operand)) {
     total.type = CUDNN_DATA_FLOAT;
     SDG_TRY(sdg_plan_scratch_of(plan, &part.box, sizeof(float), sum->output,
                                 &total.slab));

@@ -13,10 +13,13 @@ typedef struct sdg_gradient_sum {
   /* The slab where sub-calls put this rank's part: the output, or scratch of
    * the same shape. */
   int part;
+  sdg_type_t type; /* of that slab */
   /* True: the first sub-call scales the old values by the program's beta.
    * False: it overwrites them. */
   bool takes_beta;
   const void *(*beta)(const sdg_call_t *call); /* the program's */
+  /* A scalar that the sum is to be multiplied by; NULL: none. */
+  const void *(*alpha)(const sdg_call_t *call);
 } sdg_gradient_sum_t;
 
 /* Adds the slab or slabs for operand `index` to a plan opened by
@@ -26,6 +29,14 @@ sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
                                    int index, sdg_axes_t axes,
                                    const void *(*beta)(const sdg_call_t *call),
                                    sdg_gradient_sum_t *out) SDG_MUST_CHECK;
+/* For sub-calls that can put their result into another type than the
+ * gradient's: has them put it into float if the gradient is narrower and ranks
+ * are to be summed, so that no rank's part is rounded or infinite. Then
+ * sum->type says so, and `alpha` is applied to the sum. */
+sdg_status_t
+sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
+                       const void *(*alpha)(const sdg_call_t *call),
+                       sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
 /* Whole view: adds the gradient to the share as an output that every rank gets
  * in full. It is also read unless `beta` is zero. */
 sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,

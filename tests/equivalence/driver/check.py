@@ -78,19 +78,21 @@ def same(a, b):
 
 
 def compare(where, t, found, one, right, box, exact, in_parts=True,
-            holes=False, huge=False):
+            holes=False, huge=False, tiny=False):
     """One tensor's piece. one: on one rank, None where `found` is that.
     in_parts: whether several calls gave it. holes: operands have infinities,
     which some of the vendor's engines multiply by the zeros of the padding:
-    where the one rank's does, several ranks may. The host device's skip it, but
-    data gradients around an end (wrap) have rows of zeros there. huge: results may
+    where the one rank's does, several ranks may. The host device's skip it.
+    huge: results may
     be infinite, as no numbers are so large; there is no bound where that of the
-    one rank is, and its type may not have a number within the bound."""
+    one rank is, and its type may not have a number within the bound. tiny:
+    devices may make 0 of every number less than normal, addends included."""
     value, terms = (np.broadcast_to(np.asarray(a, float), t.size)[box]
                     for a in right)
     # What is stored is rounded once more; less than normal, it may be 0.
     rounding = math_eps(t.type) * terms
-    stored = eps(t.type) * abs(value) + LEAST.get(t.type, 0)
+    stored = eps(t.type) * abs(value) + LEAST.get(t.type, 0) * (
+        SLACK if tiny else 1)
     if one is None:
         most = ONE_SLACK * rounding + stored
     else:
@@ -98,7 +100,7 @@ def compare(where, t, found, one, right, box, exact, in_parts=True,
         if holes:  # no measure where padding made it NaN
             apart = np.where(np.isnan(apart), ONE_SLACK * rounding, apart)
         most = 2 * apart + SLACK * rounding + stored
-    if in_parts and (t.summed or t.added):  # addends are stored in their type
+    if in_parts and t.added:  # addends are stored in their type
         most = most + eps(t.type) * terms
     # Of what is infinite there is no bound.
     lost = np.isnan(found) & (one is None or np.isnan(one[box])) & holes
@@ -110,6 +112,8 @@ def compare(where, t, found, one, right, box, exact, in_parts=True,
         beyond = abs(value) + most >= MOST.get(t.type, np.inf)
         good |= beyond & (found == np.copysign(np.inf, value))
         good |= ~np.isfinite(found if one is None else one[box])
+        if t.added:  # each of what is added is stored, too
+            good |= ~np.isfinite(found) & (terms >= MOST[t.type])
     if good.all():
         return
     at = tuple(np.argwhere(~good)[0])
@@ -150,13 +154,15 @@ def check_case(case, setting, whole, pieces, exact):
     family = family_of(case)
     tensors, values = values_of(case)
     right = family.reference(case, values)
-    holes = family.pads(case) and (not exact or bool(setting.wrap))
+    holes = family.pads(case) and not exact
     try:
         one = repeated(case, whole, tensors, setting, None, "")[0]
     except Wrong as wrong:
         raise Wrong(f"on one rank: {wrong}") from None
     results = [t for t in tensors if t.out]
-    kinds = {"holes": holes, "huge": "huge" in str(case.get("inputs"))}
+    words = str(case.get("inputs")).split("+")
+    kinds = {"holes": holes, "huge": "huge" in words,
+             "tiny": "subnormal" in words}
     for t in results:
         compare("on one rank ", t, one[t.name], None, right[t.name],
                 t.box(setting, None), False, in_parts=bool(setting.wrap),

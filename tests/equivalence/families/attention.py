@@ -353,7 +353,7 @@ class Attention(Family):
                       sequence("dk", 1, added=True, **made),
                       sequence("dv", 2, added=True, **made),
                       parameters("dw", values="uniform", out=True,
-                                 summed=count > 0)]
+                                 summed=count > 0, added=True)]
         return found
 
     def placed(self, case):

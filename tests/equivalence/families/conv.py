@@ -121,7 +121,7 @@ class Convolution(Family):
         if op == "conv_filter":
             return [x("x", spread=1), y("dy", spread=1),
                     Tensor("dw", **w, values=old(case), out=True,
-                           summed=True)]
+                           summed=True, added=True)]
         return [y("dy", spread=1),
                 Tensor("db", **b, values=old(case), out=True, summed=True)]
 

@@ -95,12 +95,17 @@ class Network(Family):
     def least_size(self, case, i):
         return 8 if len(case["size"]) == 2 else 6
 
+    def hard(self, case, kinds):
+        return False  # values of one layer are the next one's
+
     def legal(self, case):
         """Every extent is there; no value is near a kink."""
         try:
             net = Builder(case)
         except (ValueError, KeyError, IndexError, AttributeError):
             return False  # of no extent; or made smaller into nonsense
+        if case["type"] not in ("float", "double"):
+            return False
         if any(n < 1 for t in net.tensors.values() for n in t.size) or \
                 not all(node.family.legal(node.case) for node in net.nodes):
             return False
