@@ -303,9 +303,7 @@ static sdg_window_cut_t cut_made(const sdg_window_dim_t *dim, sdg_range_t want,
     return inside_cut(dim, want);
   sdg_range_t in_image = {want.lo + shift, want.hi + shift};
   sdg_window_cut_t seen;
-  // The first image computes every row, also rows that no output sees in it.
-  if (outside && sdg_window_back_seen(dim, in_image, &seen) &&
-      (image != 0 || (seen.x.lo <= want.lo && seen.x.hi >= want.hi)))
+  if (outside && sdg_window_back_seen(dim, in_image, &seen))
     cut = seen;
   else
     cut.x = (sdg_range_t){rows.lo + shift, rows.hi + shift};
@@ -314,30 +312,50 @@ static sdg_window_cut_t cut_made(const sdg_window_dim_t *dim, sdg_range_t want,
   return cut;
 }
 
+// The sub-call for rows that an image may not see.
+static sdg_window_piece_t piece_of(const sdg_conv_data_t *dgrad,
+                                   const sdg_box_t *want, int index) {
+  const sdg_window_op_t *op = &dgrad->conv.op;
+  sdg_window_piece_t piece = {.x.dims = op->dims, .y.dims = op->dims};
+  for (int d = 0; d < op->dims; d++) {
+    sdg_window_cut_t cut =
+        cut_made(&op->dim[d], want->dim[d], dgrad->image[index].at[d]);
+    piece.x.dim[d] = cut.x;
+    piece.y.dim[d] = cut.y;
+    piece.pad[d] = (int)cut.pad;
+  }
+  piece.x.dim[1] = op->x_box.dim[1];
+  piece.y.dim[1] = op->y_box.dim[1];
+  return piece;
+}
+
 bool sdg_conv_data_piece(const sdg_conv_data_t *dgrad, const sdg_box_t *want,
                          int index, sdg_window_piece_t *out) {
   const sdg_window_op_t *op = &dgrad->conv.op;
-  const int64_t *at = dgrad->image[index].at;
   sdg_box_t rows = *want;
   rows.dim[1] = (sdg_range_t){0, 1}; // channels count as one element
-  sdg_box_t need = sdg_window_back_need(op->dims, op->dim, &rows, at);
-  if (index > 0 && sdg_box_empty(&need))
+  sdg_box_t need =
+      sdg_window_back_need(op->dims, op->dim, &rows, dgrad->image[index].at);
+  if ((index > 0 || sdg_window_op_wraps(op)) && sdg_box_empty(&need))
     return false;
-  *out = (sdg_window_piece_t){.x.dims = op->dims, .y.dims = op->dims};
-  for (int d = 0; d < op->dims; d++) {
-    sdg_window_cut_t cut = cut_made(&op->dim[d], rows.dim[d], at[d]);
-    out->x.dim[d] = cut.x;
-    out->y.dim[d] = cut.y;
-    out->pad[d] = (int)cut.pad;
-  }
-  out->x.dim[1] = op->x_box.dim[1];
-  out->y.dim[1] = op->y_box.dim[1];
+  *out = piece_of(dgrad, &rows, index);
   return true;
 }
 
-sdg_box_t sdg_conv_data_made(const sdg_conv_data_t *dgrad,
-                             const sdg_box_t *want) {
+sdg_window_piece_t sdg_conv_data_sample(const sdg_conv_data_t *dgrad) {
+  sdg_box_t rows = dgrad->conv.op.x_box;
   sdg_window_piece_t piece;
-  (void)sdg_conv_data_piece(dgrad, want, 0, &piece);
-  return piece.x;
+  for (int i = 0; i < dgrad->images; i++)
+    if (sdg_conv_data_piece(dgrad, &rows, i, &piece))
+      return piece;
+  rows.dim[1] = (sdg_range_t){0, 1};
+  return piece_of(dgrad, &rows, 0); // no output sees the rows
+}
+
+sdg_box_t sdg_conv_data_made(const sdg_conv_data_t *dgrad,
+                             const sdg_box_t *want, bool *out_sums) {
+  sdg_window_piece_t piece;
+  *out_sums = !sdg_conv_data_piece(dgrad, want, 0, &piece) ||
+              !sdg_box_contains(&piece.x, want);
+  return *out_sums ? *want : piece.x;
 }

@@ -7,6 +7,7 @@
 #include "rules/conv/gradient.h"
 #include "rules/place/tagging.h"
 #include "rules/vendor/argument.h"
+#include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
 
 // One sub-call of a strip: one image of it.
@@ -22,6 +23,7 @@ typedef struct strip {
   sdg_box_t want;
   int x;      // slab that the sub-calls write
   bool apart; // x is a copy that overwrites
+  bool sums;  // all images are added to old values times beta
 } strip_t;
 
 // A plan while it is being made.
@@ -50,7 +52,7 @@ static sdg_status_t piece_call(maker_t *m, const sdg_window_piece_t *piece) {
 
 static sdg_status_t strip_open(maker_t *m, int s) {
   strip_t *strip = &m->strip[s];
-  sdg_box_t made = sdg_conv_data_made(m->dgrad, &strip->want);
+  sdg_box_t made = sdg_conv_data_made(m->dgrad, &strip->want, &strip->sums);
   const sdg_box_t *owned = &m->dgrad->conv.op.x_box;
   strip->apart =
       !sdg_box_equal(&made, owned) || !sdg_box_equal(&strip->want, owned);
@@ -65,7 +67,7 @@ static sdg_status_t strip_open(maker_t *m, int s) {
     m->parts++;
     part->x = -1;
     SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.y, m->y, &part->y));
-    if (!sdg_box_equal(&part->piece.x, &made))
+    if (strip->sums || !sdg_box_equal(&part->piece.x, &made))
       SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.x, m->x, &part->x));
   }
   return SDG_OK;
@@ -131,8 +133,29 @@ static sdg_status_t part_finish(maker_t *m, const part_t *part) {
   return own ? part_add(m, part) : SDG_OK;
 }
 
+static cudnnStatus_t old_run(const sdg_subcall_run_t *run) {
+  return sdg_cudnn_get()->cudnnScaleTensor(
+      run->handle, run->descriptor[0], run->data[0],
+      sdg_call_scalar_at(run->call, SDG_BETA));
+}
+
+// beta times old values, to which images are added.
+static sdg_status_t strip_begin(maker_t *m, const strip_t *strip) {
+  sdg_subcall_t scale = {
+      .fn = old_run,
+      .tensors = 1,
+      .tensor = {{.slab = strip->x,
+                  .box = strip->want,
+                  .type = m->call->operand[m->dgrad->conv.x].type}}};
+  return m->reads_old
+             ? sdg_subcall_add(m->plan, &scale)
+             : sdg_plan_zero(m->plan, SDG_LANE_MAIN, strip->x, &strip->want);
+}
+
 static sdg_status_t strip_finish(maker_t *m, int s) {
   const strip_t *strip = &m->strip[s];
+  if (strip->sums)
+    SDG_TRY(strip_begin(m, strip));
   for (int i = 0; i < m->parts; i++)
     if (m->part[i].strip == s)
       SDG_TRY(part_finish(m, &m->part[i]));

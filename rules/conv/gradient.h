@@ -126,15 +126,20 @@ sdg_window_piece_t sdg_conv_data_view(const sdg_conv_data_t *dgrad);
 int sdg_conv_data_strips(const sdg_conv_data_t *dgrad, bool extend,
                          sdg_box_t *out);
 /* The sub-call that adds image `index` to the rows `want`, from a dy that
- * covers out->y to a dx that covers out->x. For the first image out->x contains
- * all of `want`, for the others what outputs see of it. out->y is inside the
- * domain if possible. False if the image adds nothing; always true for the
- * first. */
+ * covers out->y to a dx that covers out->x, which contains all of `want` that
+ * outputs see. out->y is inside the domain. False if the image adds nothing;
+ * always true if no dimension is periodic. */
 bool sdg_conv_data_piece(const sdg_conv_data_t *dgrad, const sdg_box_t *want,
                          int index, sdg_window_piece_t *out);
-/* The box of dx that the first of these sub-calls covers. */
+/* One of these sub-calls for all of the rank's rows, for the choice of an
+ * algorithm. */
+sdg_window_piece_t sdg_conv_data_sample(const sdg_conv_data_t *dgrad);
+/* The box of dx where these sub-calls are added up. Normally the first of them
+ * covers it and overwrites it. *out_sums: around an end the first image has not
+ * all rows of `want`, as rows of zeros would turn infinite weights into NaN;
+ * all images are added to the old values times beta. */
 sdg_box_t sdg_conv_data_made(const sdg_conv_data_t *dgrad,
-                             const sdg_box_t *want);
+                             const sdg_box_t *want, bool *out_sums);
 
 sdg_status_t sdg_conv_data_plan(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,

@@ -40,7 +40,8 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                               const sdg_box_t *want, largest_t *largest) {
   const int64_t *x = call->operand[g->conv.x].stride;
   const int64_t *y = call->operand[g->conv.y].stride;
-  sdg_box_t made = sdg_conv_data_made(g, want);
+  bool sums;
+  sdg_box_t made = sdg_conv_data_made(g, want, &sums);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   // As in the plan: tensors that are not the program's own are packed.
   bool apart = !sdg_box_equal(&made, &g->conv.op.x_box) ||
@@ -50,7 +51,7 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
     if (!sdg_conv_data_piece(g, want, i, &piece))
       continue;
     sdg_slab_pack(&piece.y, y, y_stride);
-    bool own = !sdg_box_equal(&piece.x, &made);
+    bool own = sums || !sdg_box_equal(&piece.x, &made);
     sdg_slab_pack(&piece.x, x, x_stride);
     SDG_TRY(piece_ask(call, &g->conv, &piece, sdg_conv_w(call),
                       apart || own ? x_stride : x, y_stride, largest));
@@ -212,8 +213,7 @@ static sdg_window_piece_t piece_of(const sdg_call_t *call,
   if (sdg_conv_adjoint_chosen(call, tagging, g, &why) &&
       sdg_conv_adjoint_in_place(g, &piece))
     return piece;
-  (void)sdg_conv_data_piece(g, &g->conv.op.x_box, 0, &piece);
-  return piece;
+  return sdg_conv_data_sample(g);
 }
 
 // Algorithms are chosen and timed for everything that this rank computes,
