@@ -253,6 +253,28 @@ NAMED += [(f"{op}, sum = {axes}, {finds}",
           for op in ("conv_filter", "conv_bias") for axes in ("a", "b", "no")
           for finds in (0, 1)]
 
+# Each rank's sum of dy is added in float.
+NAMED += [(f"gradient of the bias, {type}, {inputs}",
+           f"op=conv_bias mesh=5 split=H:0 partH=0,3,7,8,17,22 size=22x6 n=2 "
+           f"c=3 k=9 kernel=3x3 pad=1x1 alpha=1.5 type={type} inputs={inputs}")
+          for type in ("half", "bfloat16")
+          for inputs in ("cancel", "cancel+huge", "huge", "subnormal")]
+
+# Rows of dx that only windows beyond an end see, beside others: no row of zeros
+# may meet an infinite weight.
+for n, words in (
+        ("stride beyond the window", "mesh=3 split=H:0 partH=0,1,2,3 size=3x4 "
+         "kernel=1x2 stride=1x4 dilation=1x2 pad=0x1 wrap=W"),
+        ("rows", "mesh=3 split=H:0 partH=0,4,8,12 size=12x3 kernel=3x1 "
+         "stride=3x1 pad=1x0 wrap=H"),
+        ("rows and columns", "mesh=2x2 split=H:0,W:1 partH=0,4,12 "
+         "partW=0,7,12 size=12x12 kernel=3x2 stride=3x4 dilation=1x2 pad=1x1 "
+         "wrap=HW")):
+    NAMED += [(f"infinite weights around an end, {n}, beta {beta}, {seed}",
+               f"op=conv_data {words} c=2 k=2 n=2 beta={beta} holes=1 "
+               f"seed={seed}")
+              for beta in (0, 0.5) for seed in (1, 2, 3)]
+
 # A window over each rank's piece is a part of one window over all pieces.
 ONE = "pooling=global mesh=2x2 split=H:0,W:1 partH=0,3,8 partW=0,5,9 " \
     "size=8x9 kernel=8x9 stride=1x1 pad=0x0 n=2 c=3 ties=1"
