@@ -110,7 +110,7 @@ static sdg_status_t meeting_set(int size) {
                ? SDG_OK
                : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RENDEZVOUS");
   }
-  if (!sdg_address_is_tcp(options->rendezvous))
+  if (!sdg_rendezvous_is_tcp(options->rendezvous))
     return SDG_OK;
   SDG_TRY(sdg_address_find(options->rendezvous, &point));
   return sdg_secret_find(options->secret, options->secret_file, &secret);

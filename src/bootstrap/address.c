@@ -14,12 +14,6 @@
 
 #include "src/base/fd.h"
 
-static const char scheme[] = "tcp://";
-
-bool sdg_address_is_tcp(const char *rendezvous) {
-  return rendezvous && strncmp(rendezvous, scheme, sizeof scheme - 1) == 0;
-}
-
 // Splits "host:port" or "[host]:port" into two; false if the text is neither.
 static bool text_cut(const char *text, char *host, size_t host_bytes,
                      const char **out_port) {
@@ -47,7 +41,7 @@ sdg_status_t sdg_address_find(const char *rendezvous,
   char host[256], *end;
   const char *port = "";
   long number = 0;
-  bool cut = text_cut(rendezvous + sizeof scheme - 1, host, sizeof host, &port);
+  bool cut = text_cut(rendezvous + strlen("tcp://"), host, sizeof host, &port);
   if (cut && *port >= '0' && *port <= '9')
     number = strtol(port, &end, 10);
   if (number < 1 || number > 65535 || *end)

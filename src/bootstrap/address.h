@@ -27,9 +27,6 @@ typedef struct sdg_meeting_point {
   bool numeric; /* the host is an address, not a name */
 } sdg_meeting_point_t;
 
-/* Returns true if the text begins with tcp://. */
-bool sdg_address_is_tcp(const char *rendezvous);
-
 /* Resolves tcp://name:port, tcp://1.2.3.4:port or tcp://[::1]:port; may ask a
  * name server. SDG_E_RENDEZVOUS. */
 sdg_status_t sdg_address_find(const char *rendezvous,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -62,6 +63,32 @@ bool sdg_process_lives(const sdg_process_t *process) {
   return process->pid > 0 && process->name_space == name_space() &&
          field_read(process->pid, START, &state, &start) &&
          start == process->start && state != 'Z' && state != 'X';
+}
+
+bool sdg_process_is_stopped(int32_t pid) {
+  unsigned long long start;
+  char state;
+  return field_read(pid, START, &state, &start) &&
+         (state == 'T' || state == 't');
+}
+
+bool sdg_process_maps(int32_t pid, dev_t device, ino_t inode) {
+  char path[48], line[512];
+  snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+  FILE *maps = pid > 0 ? fopen(path, "re") : NULL;
+  if (!maps)
+    return false;
+  bool found = false;
+  while (!found && fgets(line, sizeof line, maps)) {
+    unsigned long long mapped;
+    unsigned major_number, minor_number;
+    found = sscanf(line, "%*s %*s %*s %x:%x %llu", &major_number, &minor_number,
+                   &mapped) == 3 &&
+            mapped == inode && major_number == major(device) &&
+            minor_number == minor(device);
+  }
+  fclose(maps);
+  return found;
 }
 
 bool sdg_process_is_above(int32_t pid) {

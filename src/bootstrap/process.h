@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Identifies a process even after its number has been reused. Zeros: no
  * process. */
@@ -21,6 +22,13 @@ sdg_process_t sdg_process_self(void);
 /* Returns true while the process has not ended, as far as is visible from
  * here: a process in another pid namespace is not visible. */
 bool sdg_process_lives(const sdg_process_t *process);
+
+/* Returns true if a signal has stopped process `pid`. */
+bool sdg_process_is_stopped(int32_t pid);
+
+/* Returns true if process `pid` has this file mapped. False for a zombie,
+ * after an exec, and for another process that was given the number later. */
+bool sdg_process_maps(int32_t pid, dev_t device, ino_t inode);
 
 /* Returns true if `pid` is the calling process or one of its ancestors. */
 bool sdg_process_is_above(int32_t pid);

@@ -18,8 +18,13 @@
 #include "src/base/options.h"
 #include "src/base/stopwatch.h"
 #include "src/bootstrap/handshake.h"
+#include "src/bootstrap/process.h"
 
 enum { WARNING_SECONDS = 30 };
+
+bool sdg_rendezvous_is_tcp(const char *rendezvous) {
+  return rendezvous && strncmp(rendezvous, "tcp://", strlen("tcp://")) == 0;
+}
 
 sdg_status_t sdg_rendezvous_path(const char *rendezvous,
                                  const char **out_path) {
@@ -76,7 +81,7 @@ static bool rank_ended(int rank, char *out, size_t bytes) {
 static const char *stopped_word(int rank) {
   char pid[32];
   return note_read("started", rank, pid, sizeof pid) &&
-                 sdg_shm_process_stopped(atoi(pid))
+                 sdg_process_is_stopped((int32_t)atoi(pid))
              ? " (stopped by a signal)"
              : "";
 }

@@ -4,6 +4,7 @@
 #ifndef SDG_SRC_BOOTSTRAP_RENDEZVOUS_H
 #define SDG_SRC_BOOTSTRAP_RENDEZVOUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/base/status.h"
@@ -11,6 +12,10 @@
 #include "src/bootstrap/launcher.h"
 #include "src/bootstrap/secret.h"
 #include "src/bootstrap/shm.h"
+
+/* Returns true if the text begins with tcp://: the ranks may be on several
+ * machines (src/bootstrap/address.h). */
+bool sdg_rendezvous_is_tcp(const char *rendezvous);
 
 /* Returns the path in "file:/path", borrowed. SDG_E_RENDEZVOUS for every other
  * form. */

@@ -13,12 +13,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/signal_guard.h"
+#include "src/bootstrap/process.h"
 
 #define MAGIC UINT64_C(0x7364672d7365676d) // "sdg-segm"
 enum { LAYOUT = 5, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
@@ -181,27 +181,6 @@ sdg_shm_state_t sdg_shm_state(const sdg_shm_view_t *view, int rank) {
   }
 }
 
-// Returns true if process `pid` has the segment mapped. False for a zombie,
-// after an exec, and for another process that was given the number later.
-static int process_maps(const sdg_shm_view_t *view, int32_t pid) {
-  char path[32], line[512];
-  snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-  FILE *maps = pid > 0 ? fopen(path, "re") : NULL;
-  if (!maps)
-    return 0;
-  int found = 0;
-  while (!found && fgets(line, sizeof line, maps)) {
-    unsigned long long inode;
-    unsigned major_number, minor_number;
-    found = sscanf(line, "%*s %*s %*s %x:%x %llu", &major_number, &minor_number,
-                   &inode) == 3 &&
-            inode == view->fd.inode && major_number == major(view->fd.device) &&
-            minor_number == minor(view->fd.device);
-  }
-  fclose(maps);
-  return found;
-}
-
 int sdg_shm_alive(const sdg_shm_view_t *view, int rank) {
   struct flock lock = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
@@ -212,7 +191,7 @@ int sdg_shm_alive(const sdg_shm_view_t *view, int rank) {
     return 1;
   // If a program closes every descriptor, in that process or in this one, the
   // lock no longer tells; the mapping still does.
-  return process_maps(view, pid);
+  return sdg_process_maps(pid, view->fd.device, view->fd.inode);
 }
 
 const char *sdg_shm_end_word(const sdg_shm_view_t *view, int rank) {
@@ -230,21 +209,38 @@ void sdg_shm_wake_all(const sdg_shm_view_t *view, int rank) {
 }
 
 int sdg_shm_stopped(const sdg_shm_view_t *view, int rank) {
-  return !view->mirror && sdg_shm_process_stopped(
-                              (int)atomic_load(&view->shared->rank[rank].pid));
+  return !view->mirror &&
+         sdg_process_is_stopped(atomic_load(&view->shared->rank[rank].pid));
 }
 
-int sdg_shm_process_stopped(int pid) {
-  char path[32], line[512];
-  snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  FILE *file = pid > 0 ? fopen(path, "re") : NULL;
-  if (!file)
-    return 0;
-  // The line is "pid (name) state ...", and a name may contain any character.
-  const char *name_end =
-      fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
-  fclose(file);
-  return name_end && (name_end[2] == 'T' || name_end[2] == 't');
+void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls, const char *what,
+                   size_t what_bytes) {
+  uint64_t words[SDG_SHM_WHAT_WORDS] = {0};
+  size_t room = sizeof words - 1;
+  memcpy(words, what, strnlen(what, what_bytes < room ? what_bytes : room));
+  uint32_t version =
+      atomic_load_explicit(&channel->version, memory_order_relaxed) | 1;
+  atomic_store_explicit(&channel->version, version, memory_order_relaxed);
+  for (int i = 0; i < SDG_SHM_WHAT_WORDS; i++)
+    atomic_store_explicit(&channel->what[i], words[i], memory_order_release);
+  atomic_store_explicit(&channel->calls, calls, memory_order_release);
+  atomic_store_explicit(&channel->version, version + 1, memory_order_release);
+}
+
+void sdg_shm_mask_set(_Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS],
+                      const int *ranks, int count) {
+  uint64_t words[SDG_SHM_MASK_WORDS] = {0};
+  for (int i = 0; i < count; i++)
+    words[ranks[i] / 64] |= UINT64_C(1) << ranks[i] % 64;
+  for (int i = 0; i < SDG_SHM_MASK_WORDS; i++)
+    atomic_store_explicit(&mask[i], words[i], memory_order_release);
+}
+
+int sdg_shm_mask_has(const _Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS],
+                     int rank) {
+  return (int)(atomic_load_explicit(&mask[rank / 64], memory_order_acquire) >>
+                   rank % 64 &
+               1);
 }
 
 void sdg_shm_post(const sdg_shm_view_t *view, int rank, sdg_status_t status,

@@ -169,8 +169,6 @@ int sdg_shm_alive(const sdg_shm_view_t *view, int rank);
 /* Returns 1 if that process is stopped by a signal or a debugger; always 0 in
  * a replica. */
 int sdg_shm_stopped(const sdg_shm_view_t *view, int rank);
-/* The same for any process on this machine. */
-int sdg_shm_process_stopped(int pid);
 sdg_shm_state_t sdg_shm_state(const sdg_shm_view_t *view, int rank);
 /* For a rank that is not alive: returns "died" or "cannot be reached any
  * more". */
@@ -180,35 +178,14 @@ void sdg_shm_wake_all(const sdg_shm_view_t *view, int rank);
 
 /* Publishes a count of calls and the name of the last, at most
  * SDG_SHM_WHAT_BYTES - 1 bytes. One thread at a time per channel. */
-static inline void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls,
-                                 const char *what, size_t what_bytes) {
-  uint64_t words[SDG_SHM_WHAT_WORDS] = {0};
-  size_t room = sizeof words - 1;
-  memcpy(words, what, strnlen(what, what_bytes < room ? what_bytes : room));
-  uint32_t version =
-      atomic_load_explicit(&channel->version, memory_order_relaxed) | 1;
-  atomic_store_explicit(&channel->version, version, memory_order_relaxed);
-  for (int i = 0; i < SDG_SHM_WHAT_WORDS; i++)
-    atomic_store_explicit(&channel->what[i], words[i], memory_order_release);
-  atomic_store_explicit(&channel->calls, calls, memory_order_release);
-  atomic_store_explicit(&channel->version, version + 1, memory_order_release);
-}
+void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls, const char *what,
+                   size_t what_bytes);
 
 /* Sets of ranks as bit masks. */
-static inline void sdg_shm_mask_set(_Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS],
-                                    const int *ranks, int count) {
-  uint64_t words[SDG_SHM_MASK_WORDS] = {0};
-  for (int i = 0; i < count; i++)
-    words[ranks[i] / 64] |= UINT64_C(1) << ranks[i] % 64;
-  for (int i = 0; i < SDG_SHM_MASK_WORDS; i++)
-    atomic_store_explicit(&mask[i], words[i], memory_order_release);
-}
-static inline int
-sdg_shm_mask_has(const _Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS], int rank) {
-  return (int)(atomic_load_explicit(&mask[rank / 64], memory_order_acquire) >>
-                   rank % 64 &
-               1);
-}
+void sdg_shm_mask_set(_Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS],
+                      const int *ranks, int count);
+int sdg_shm_mask_has(const _Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS],
+                     int rank);
 
 /* Reports a failure that the control channel itself detected (sdg_fail) and
  * records it as the job's; returns `status`. */

@@ -126,7 +126,7 @@ sdg_status_t sdg_control_alone(const char *rendezvous) {
   char lock_path[PATH_MAX];
   sdg_secret_t secret;
   int32_t holder = 0;
-  if (sdg_address_is_tcp(rendezvous)) {
+  if (sdg_rendezvous_is_tcp(rendezvous)) {
     if (!*options->secret && !*options->secret_file)
       return SDG_OK;
     SDG_TRY(sdg_secret_find(options->secret, options->secret_file, &secret));
@@ -155,7 +155,7 @@ sdg_status_t sdg_control_join(const char *rendezvous, int rank, int size,
   const char *path = NULL;
   char lock_path[PATH_MAX];
   sdg_secret_t secret;
-  bool over_tcp = size > 1 && sdg_address_is_tcp(rendezvous);
+  bool over_tcp = size > 1 && sdg_rendezvous_is_tcp(rendezvous);
   if (over_tcp) {
     const sdg_options_t *options = sdg_options_get();
     SDG_TRY(sdg_secret_find(options->secret, options->secret_file, &secret));
