@@ -118,23 +118,30 @@ int sdg_job_size(void) {
   return job.control ? sdg_control_size(job.control) : 1;
 }
 
-void sdg_job_call_of(int channel, char *out, size_t out_bytes) {
-  char entry[96], label[64];
-  uint64_t call = sdg_control_count_of(job.control, channel, sdg_job_rank(),
-                                       entry, sizeof entry);
-  sdg_thread_name_label(job.control, channel, label, sizeof label);
+// Writes "call 12 cudnnConvolutionForward of thread 'io'". The thread of
+// channel 0 has no name.
+static void call_write(int channel, uint64_t call, const char *entry, char *out,
+                       size_t out_bytes) {
+  char label[64] = "";
+  if (channel > 0)
+    sdg_thread_name_label(job.control, channel, label, sizeof label);
   snprintf(out, out_bytes, "call %llu %s%s", (unsigned long long)call, entry,
            label);
 }
 
+void sdg_job_call_of(int channel, char *out, size_t out_bytes) {
+  char entry[96];
+  uint64_t call = sdg_control_count_of(job.control, channel, sdg_job_rank(),
+                                       entry, sizeof entry);
+  call_write(channel, call, entry, out, out_bytes);
+}
+
 void sdg_job_call_next(const char *entry_name, char *out, size_t out_bytes) {
-  char last[96], label[64];
+  char last[96];
   int channel = sdg_channel_get();
   uint64_t call = sdg_control_count_of(job.control, channel, sdg_job_rank(),
                                        last, sizeof last);
-  sdg_thread_name_label(job.control, channel, label, sizeof label);
-  snprintf(out, out_bytes, "call %llu %s%s", (unsigned long long)call + 1,
-           entry_name, label);
+  call_write(channel, call + 1, entry_name, out, out_bytes);
 }
 
 void sdg_job_call(char *out, size_t out_bytes) {
