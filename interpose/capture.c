@@ -167,7 +167,8 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   if (sdg_job_disarmed())
     sdg_slot_disarm();
   whole_check();
-  products_check();
+  if (product)
+    products_check();
   return done;
 }
 

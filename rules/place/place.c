@@ -100,10 +100,9 @@ sdg_seen_t sdg_place_seen(const sdg_call_t *call, int index,
 const sdg_section_t *sdg_place_section(const sdg_call_t *call, int index,
                                        const sdg_rules_t *rules,
                                        sdg_seen_t *out_seen) {
-  const sdg_section_t *said = sdg_label_section(&call->operand[index]);
-  if (said) {
+  if (call->operand[index].label) {
     *out_seen = (sdg_seen_t){sdg_job_rank(), -1}; // agreed on word by word
-    return said;
+    return sdg_label_section(&call->operand[index]);
   }
   for (int s = 0; s < rules->sections; s++) {
     const sdg_section_t *section = &rules->section[s];

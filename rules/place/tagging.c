@@ -121,6 +121,13 @@ static bool any_input(const sdg_call_t *call) {
   return false;
 }
 
+static bool any_label(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].label)
+      return true;
+  return false;
+}
+
 void sdg_tagging_span(sdg_tagging_t *tagging, sdg_axes_t axes) {
   tagging->axes = axes;
   tagging->ranks =
@@ -253,13 +260,14 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   // An output may be in pieces although every rank has all inputs in full.
   bool mixes = sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES);
   bool product = sdg_family_is_product(call->family);
-  int labelled;
+  int labelled = -1;
   if (sdg_family_is(call->family, SDG_FAMILY_MOVES)) {
     *out_section = sdg_label_section(&call->operand[0]);
     *out_local = false;
     return placements_read(call, out);
   }
-  SDG_TRY(sdg_label_find(call, &labelled));
+  if (any_label(call))
+    SDG_TRY(sdg_label_find(call, &labelled));
   // The label concerns this tensor only; a section may split other tensors from
   // which an output is computed.
   if (labelled >= 0 && call->operand[labelled].label->is_local &&
