@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/file/key.h"
 #include "rules/file/value.h"
 
 sdg_axes_t sdg_section_axes(const sdg_section_t *section) {

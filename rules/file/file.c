@@ -77,11 +77,11 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
   sdg_location_t location = {"SUNDOG_VIEW", 0};
   section->view = (sdg_view_t)options->view;
   if (draft->value[SDG_KEY_VIEW]) {
-    int index;
+    int view;
     location = (sdg_location_t){drafts->source, draft->line[SDG_KEY_VIEW]};
-    SDG_TRY(sdg_key_parse(&location, draft->value[SDG_KEY_VIEW], SDG_KEY_VIEW,
-                          "view", &index));
-    section->view = index == 0 ? SDG_VIEW_SHARD : SDG_VIEW_WHOLE;
+    SDG_TRY(sdg_key_choose(&location, draft->value[SDG_KEY_VIEW], SDG_KEY_VIEW,
+                           SDG_OPTION_VIEW, "view", &view));
+    section->view = (sdg_view_t)view;
   }
   if (section->view == SDG_VIEW_UNSAID) {
     location = (sdg_location_t){drafts->source, section->line};
@@ -128,8 +128,7 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                                 sdg_rules_t *rules) {
   sdg_section_t *section = &draft->section;
   sdg_location_t location = {drafts->source, section->line};
-  sdg_key_words_t words;
-  int index;
+  int strategy = options->strategy;
   if (!draft->value[SDG_KEY_SPLIT])
     return sdg_location_fail(&location, SDG_E_RULES_EMPTY,
                              "section '%s' has no split", section->name);
@@ -156,22 +155,22 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
         &location, SDG_E_RULES_VALUE,
         "'c' says where sums are, but 'sum = no' leaves them to the program");
   text = value_of(drafts, draft, SDG_KEY_KEEP, "", "no", &location);
-  SDG_TRY(sdg_key_parse(&location, text, SDG_KEY_KEEP, "keep", &index));
-  section->keeps_dy = index & 1;
-  section->keeps_x = index >= 2;
-  sdg_key_words(SDG_KEY_VALUES, &words);
-  text = value_of(drafts, draft, SDG_KEY_VALUES, "SUNDOG_PIECE_VALUES",
-                  words.at[options->piece_values], &location);
-  SDG_TRY(sdg_piece_values_parse(&location, text, section));
+  SDG_TRY(sdg_key_check(&location, text, SDG_KEY_KEEP, "keep"));
+  section->keeps_dy = strstr(text, "dy") != NULL;
+  section->keeps_x = strchr(text, 'x') != NULL;
+  section->values = (sdg_piece_values_t)options->piece_values;
+  text = value_of(drafts, draft, SDG_KEY_VALUES, "", NULL, &location);
+  if (text)
+    SDG_TRY(sdg_piece_values_parse(&location, text, section));
   text = value_of(drafts, draft, SDG_KEY_WRAP, "SUNDOG_WRAP", options->wrap,
                   &location);
   SDG_TRY(sdg_wrap_parse(&location, text, section));
   SDG_TRY(view_parse(drafts, draft, options, section, rules));
-  sdg_key_words(SDG_KEY_STRATEGY, &words);
-  text = value_of(drafts, draft, SDG_KEY_STRATEGY, "SUNDOG_STRATEGY",
-                  words.at[options->strategy], &location);
-  SDG_TRY(sdg_key_parse(&location, text, SDG_KEY_STRATEGY, "strategy", &index));
-  strategy_set(section, (sdg_strategy_t)index);
+  text = value_of(drafts, draft, SDG_KEY_STRATEGY, "", NULL, &location);
+  if (text)
+    SDG_TRY(sdg_key_choose(&location, text, SDG_KEY_STRATEGY,
+                           SDG_OPTION_STRATEGY, "strategy", &strategy));
+  strategy_set(section, (sdg_strategy_t)strategy);
   text = value_of(drafts, draft, SDG_KEY_WINDOW, "SUNDOG_WINDOW",
                   options->window, &location);
   if (*text || draft->value[SDG_KEY_WINDOW])

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/file/key.h"
 #include "rules/file/value.h"
 #include "src/call/tag.h"
 
@@ -58,7 +57,7 @@ sdg_status_t sdg_matrix_parse(const sdg_location_t *location, const char *text,
         "'%s' is a matrix of a product, but the section is not for products: "
         "it names neither M nor K nor op matmul",
         matrix_names[matrix]);
-  if (strcmp(text, "replicated") != 0)
+  if (!sdg_key_takes((sdg_rules_key_t)(SDG_KEY_A + matrix), text))
     SDG_TRY(sdg_split_parse(location, text, mesh, &said));
   for (int i = 0; i < said.splits; i++) {
     sdg_dim_t dim = said.split[i].dim;
@@ -129,12 +128,12 @@ sdg_status_t sdg_sizes_parse(const sdg_location_t *location, const char *text,
   while (sdg_word_next(&text, " \t,", &word)) {
     char value[32];
     const char *colon = memchr(word.at, ':', (size_t)word.length);
-    int which, name = colon ? (int)(colon - word.at) : 0;
+    int name = colon ? (int)(colon - word.at) : 0;
     bool any = false;
     snprintf(value, sizeof value, "%.*s", word.length - name - (colon != NULL),
              colon ? colon + 1 : word.at);
-    SDG_TRY(sdg_key_parse(location, value, SDG_KEY_SIZES, "value of sizes",
-                          &which));
+    SDG_TRY(sdg_key_check(location, value, SDG_KEY_SIZES, "value of sizes"));
+    bool whole = strcmp(value, "whole") == 0;
     for (int d = 0; d < SDG_SIZES_DIMS; d++) {
       sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_MATMUL, d, SDG_SIZES_DIMS);
       if (colon && !sdg_word_is((sdg_word_t){word.at, name}, sdg_dim_name(dim)))
@@ -144,8 +143,8 @@ sdg_status_t sdg_sizes_parse(const sdg_location_t *location, const char *text,
         return sdg_location_fail(location, SDG_E_RULES_TWICE,
                                  "the sizes of %s are given twice",
                                  sdg_dim_name(dim));
-      section->sizes[d] = which ? SDG_SIZES_WHOLE : SDG_SIZES_PIECE;
-      if (!which)
+      section->sizes[d] = whole ? SDG_SIZES_WHOLE : SDG_SIZES_PIECE;
+      if (!whole)
         SDG_TRY(pieces_check(location, section, dim));
     }
     if (colon && any && !is_cut(section, word, name))
@@ -179,7 +178,7 @@ static sdg_status_t item_parse(const sdg_location_t *location, sdg_word_t item,
   snprintf(text, sizeof text, "%.*s", item.length, item.at);
   const char *rest = text;
   sdg_word_t name, value;
-  int which, no;
+  int which;
   if (!sdg_word_next(&rest, "=", &name) || !sdg_word_next(&rest, "", &value))
     return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
                              "'%s' is not like 'c = N:y'", text);
@@ -199,8 +198,8 @@ static sdg_status_t item_parse(const sdg_location_t *location, sdg_word_t item,
              "%s", value.at);
     return SDG_OK;
   }
-  SDG_TRY(sdg_key_parse(location, value.at, SDG_KEY_SUM, "value of sum", &no));
-  io->sum = !no;
+  SDG_TRY(sdg_key_check(location, value.at, SDG_KEY_SUM, "value of sum"));
+  io->sum = strcmp(value.at, "yes") == 0;
   return SDG_OK;
 }
 

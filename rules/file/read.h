@@ -5,7 +5,7 @@
 #define SDG_RULES_FILE_READ_H
 
 #include "rules/file/file.h"
-#include "rules/file/key.h"
+#include "rules/file/word.h"
 #include "rules/file/value.h"
 
 /* A section before its values are parsed, which requires the mesh. `section`

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/file/key.h"
-
 static sdg_status_t dim_parse(const sdg_location_t *location, sdg_word_t word,
                               sdg_dim_t *out_dim) {
   const char *names[SDG_DIM_COUNT];
@@ -241,18 +239,36 @@ void sdg_split_axes(const char *text, void (*each)(void *user, sdg_word_t axis),
   }
 }
 
+// Names the nearest way to divide. Besides the words: even/ALIGN, with the
+// text's own number.
+static sdg_status_t method_fail(const sdg_location_t *location,
+                                sdg_word_t text) {
+  sdg_key_words_t words;
+  const char *valid[SDG_KEY_WORDS_MAX + 1];
+  char aligned[32] = "even/32";
+  const char *slash = memchr(text.at, '/', (size_t)text.length);
+  int64_t align;
+  if (slash &&
+      sdg_word_number(
+          (sdg_word_t){slash + 1, (int)(text.at + text.length - slash - 1)},
+          &align))
+    snprintf(aligned, sizeof aligned, "even/%lld", (long long)align);
+  sdg_key_words(SDG_KEY_PARTS, &words);
+  memcpy(valid, words.at, sizeof words.at);
+  valid[words.count] = aligned;
+  return sdg_word_fail(location, text, "way to divide", valid,
+                       words.count + (slash != NULL));
+}
+
 // One way to divide, without spaces: "agree", "even", "even/32", "chunk",
 // "3,2,2".
 static sdg_status_t method_check(const sdg_location_t *location,
                                  const char *text,
                                  const sdg_rules_split_t *split) {
-  sdg_key_words_t words;
   sdg_word_t whole = {text, (int)strlen(text)}, word;
   int64_t value;
-  sdg_key_words(SDG_KEY_PARTS, &words);
-  for (int i = 0; i < words.count; i++)
-    if (strcmp(text, words.at[i]) == 0)
-      return SDG_OK;
+  if (sdg_key_takes(SDG_KEY_PARTS, text))
+    return SDG_OK;
   if (strncmp(text, "even/", 5) == 0) {
     if (sdg_word_number((sdg_word_t){text + 5, whole.length - 5}, &value) &&
         value > 0)
@@ -262,8 +278,7 @@ static sdg_status_t method_check(const sdg_location_t *location,
                              text);
   }
   if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+')
-    return sdg_word_fail(location, whole, "way to divide", words.at,
-                         words.count);
+    return method_fail(location, whole);
   int count = 0;
   bool number = true;
   const char *rest = text;
@@ -368,9 +383,9 @@ sdg_status_t sdg_wrap_parse(const sdg_location_t *location, const char *text,
 sdg_status_t sdg_window_parse(const sdg_location_t *location, const char *text,
                               sdg_section_t *section) {
   if (!isdigit((unsigned char)*text)) {
-    int index;
-    SDG_TRY(sdg_key_parse(location, text, SDG_KEY_WINDOW, "window", &index));
-    section->window = index == 0 ? SDG_WINDOW_GLOBAL : SDG_WINDOW_LOCAL;
+    SDG_TRY(sdg_key_check(location, text, SDG_KEY_WINDOW, "window"));
+    section->window =
+        strcmp(text, "global") == 0 ? SDG_WINDOW_GLOBAL : SDG_WINDOW_LOCAL;
     return SDG_OK;
   }
   const char *rest = text;
@@ -387,8 +402,9 @@ sdg_status_t sdg_window_parse(const sdg_location_t *location, const char *text,
 
 sdg_status_t sdg_piece_values_parse(const sdg_location_t *location,
                                     const char *text, sdg_section_t *section) {
-  int index;
-  SDG_TRY(sdg_key_parse(location, text, SDG_KEY_VALUES, "values", &index));
-  section->values = (sdg_piece_values_t)index;
+  int values;
+  SDG_TRY(sdg_key_choose(location, text, SDG_KEY_VALUES,
+                         SDG_OPTION_PIECE_VALUES, "values", &values));
+  section->values = (sdg_piece_values_t)values;
   return SDG_OK;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking texts apart into words, and saying where a word is wrong.
+// Taking texts apart into words, saying where a word is wrong, and taking the
+// words of a key's value from keys.def, so that the pages made of that table
+// have every word that the parser takes.
 #include "rules/file/word.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,4 +85,60 @@ sdg_status_t sdg_choice_parse(const sdg_location_t *location, const char *text,
       return *out_index = i, SDG_OK;
   return sdg_word_fail(location, (sdg_word_t){text, (int)strlen(text)}, what,
                        valid, count);
+}
+
+// ---- the words of a key --------------------------------------------------
+
+static const char *const key_values[SDG_KEY_COUNT] = {
+#define SDG_RULES_KEY(name, key, kind, value, otherwise, view, example,        \
+                      meaning)                                                 \
+  [SDG_KEY_##name] = value,
+#include "rules/file/keys.def"
+};
+
+void sdg_key_words(sdg_rules_key_t key, sdg_key_words_t *out_words) {
+  const char *rest = key_values[key];
+  sdg_word_t word;
+  out_words->count = 0;
+  while (sdg_word_next(&rest, "|", &word)) {
+    // Others have capitals or signs: DIM, even/ALIGN.
+    size_t letters = strspn(word.at, "abcdefghijklmnopqrstuvwxyz ");
+    if (letters < (size_t)word.length)
+      continue;
+    int i = out_words->count++;
+    assert(i < SDG_KEY_WORDS_MAX && word.length < SDG_KEY_WORD_BYTES);
+    snprintf(out_words->text[i], SDG_KEY_WORD_BYTES, "%.*s", word.length,
+             word.at);
+    out_words->at[i] = out_words->text[i];
+  }
+}
+
+bool sdg_key_takes(sdg_rules_key_t key, const char *text) {
+  sdg_key_words_t words;
+  sdg_key_words(key, &words);
+  for (int i = 0; i < words.count; i++)
+    if (strcmp(text, words.at[i]) == 0)
+      return true;
+  return false;
+}
+
+sdg_status_t sdg_key_check(const sdg_location_t *location, const char *text,
+                           sdg_rules_key_t key, const char *what) {
+  sdg_key_words_t words;
+  int index;
+  sdg_key_words(key, &words);
+  return sdg_choice_parse(location, text, what, words.at, words.count, &index);
+}
+
+sdg_status_t sdg_key_choose(const sdg_location_t *location, const char *text,
+                            sdg_rules_key_t key, sdg_option_t option,
+                            const char *what, int *out_value) {
+  const sdg_option_info_t *info = sdg_option_at(option);
+  SDG_TRY(sdg_key_check(location, text, key, what));
+  int value = sdg_word_index(info->words, text, strlen(text));
+  if (value < 0)
+    return sdg_location_fail(location, SDG_E_INTERNAL, "'%s' is no word of %s",
+                             text, info->variable);
+  *out_value = value;
+  return SDG_OK;
 }
