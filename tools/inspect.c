@@ -223,10 +223,10 @@ static sdg_status_t program_run(inspect_t *inspect, int *out_status) {
   return SDG_OK;
 }
 
-static void product_print(const seen_operand_t *product) {
-  static const char *const names[] = {"M", "N", "K", "BATCH"};
-  for (int d = 0; d < product->dims && d < 4; d++)
-    printf("  %s %" PRId64, names[d], product->extent[d]);
+static void product_print(sdg_family_t family, const seen_operand_t *product) {
+  for (int d = 0; d < product->dims && d < SDG_SIZES_DIMS; d++)
+    printf("  %s %" PRId64, sdg_dim_name(sdg_dim_at(family, d, product->dims)),
+           product->extent[d]);
 }
 
 // "  window 512,all": so many keys before a query, and so many after it.
@@ -257,16 +257,15 @@ static void call_print(const seen_call_t *call) {
   int type = -1;
   for (int i = 0; i < call->operands; i++) {
     const seen_operand_t *operand = &call->operand[i];
-    bool is_tensor = strcmp(operand->role, "product") != 0;
-    if (operand->type != type && is_tensor)
+    if (strcmp(operand->role, sdg_role_name(SDG_ROLE_PRODUCT)) == 0) {
+      product_print(call->family, operand);
+      continue;
+    }
+    if (operand->type != type)
       printf("  %s", type_name(operand->type));
-    type = is_tensor ? operand->type : type;
-    if (strcmp(operand->role, "product") == 0)
-      product_print(operand);
-    else
-      printf("  %s %s%s", operand->role,
-             extents_text(operand, text, sizeof text),
-             operand->is_managed ? " (managed)" : "");
+    type = operand->type;
+    printf("  %s %s%s", operand->role, extents_text(operand, text, sizeof text),
+           operand->is_managed ? " (managed)" : "");
   }
   if (call->has_windows)
     windows_print(call);
@@ -336,7 +335,7 @@ static void choice_print(const calls_t *calls, const choices_t *choices,
   char name[CANDIDATE_NAME_BYTES];
   int products = 0;
   for (int i = 0; i < calls->count; i++)
-    products += calls->call[i].family == SDG_FAMILY_MATMUL;
+    products += sdg_family_is_product(calls->call[i].family);
   if (!chosen) {
     nothing_print(choices, inspect);
     if (products)

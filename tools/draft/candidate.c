@@ -48,7 +48,8 @@ void candidate_doubt(candidate_t *out, const char *format, ...) {
 
 int candidate_index(const seen_call_t *call, const seen_operand_t *operand,
                     sdg_dim_t dim) {
-  if (!operand || !operand->is_activation || call->family == SDG_FAMILY_MATMUL)
+  if (!operand || !operand->is_activation ||
+      sdg_family_is_product(call->family))
     return -1; // N of a product is another
   int d = sdg_dim_index(call->family, dim, operand->dims);
   return d >= 0 && d < operand->dims && operand->extent[d] > 1 ? d : -1;
@@ -173,8 +174,7 @@ static void ruleless_judge(const seen_call_t *call, int64_t steps,
 // as much as reading them.
 bool candidate_gains(const seen_call_t *call, sdg_dim_t dim) {
   if (call->is_query || call->is_opaque || call->is_reduction ||
-      !call->has_rule || call->family == SDG_FAMILY_POINTWISE ||
-      call->family == SDG_FAMILY_OTHER)
+      !call->has_rule || sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE))
     return false;
   for (int i = 0; i < call->operands; i++)
     if (candidate_index(call, &call->operand[i], dim) >= 0)
@@ -221,10 +221,11 @@ static void managed_judge(const seen_call_t *call, candidate_t *out) {
 static void undivided_judge(const seen_call_t *call, candidate_t *out) {
   char name[CANDIDATE_NAME_BYTES];
   bool shard = out->view == SDG_VIEW_SHARD;
+  bool sequences = sdg_family_dims(call->family) == SDG_FAMILY_SEQUENCE;
   out->has_local |= shard && call->spatial > 0;
-  if (call->family == SDG_FAMILY_ATTENTION && !shard)
+  if (sequences && !shard)
     out->aside++;
-  if (call->family == SDG_FAMILY_ATTENTION && shard)
+  if (sequences && shard)
     candidate_fault(out,
                     "%s: its sequences have no %s; they need a [shard] or "
                     "[local] section of their own (SDG-601)",
@@ -259,7 +260,7 @@ sdg_status_t candidate_judge_all(const calls_t *calls, sdg_view_t view,
     }
     if (dim == SDG_DIM_SEQ && !call->is_reduction)
       SDG_TRY(companion_judge(call, &tokens, steps, out));
-    bool aside = call->family == SDG_FAMILY_MATMUL && dim != SDG_DIM_SEQ;
+    bool aside = sdg_family_is_product(call->family) && dim != SDG_DIM_SEQ;
     if (call->is_reduction || aside) {
       if (view == SDG_VIEW_SHARD)
         candidate_doubt(

@@ -176,16 +176,20 @@ static bool is_ambiguous(const seen_call_t *call, const seen_operand_t *operand,
   return d == -2;
 }
 
+static const char *dim_name(const seen_call_t *call,
+                            const seen_operand_t *operand, int d) {
+  return sdg_dim_name(sdg_dim_at(call->family, d, operand->dims));
+}
+
 static void product_judge(const seen_call_t *call, const extents_t *tokens,
                           int64_t steps, candidate_t *out) {
-  static const char *const names[] = {"M", "N", "K", "BATCH"};
   const seen_operand_t *product = &call->operand[0];
   const seen_operand_t *d_matrix = call_operand(call, "d");
   const seen_operand_t *result = d_matrix ? d_matrix : call_operand(call, "c");
   companion_t section = {.window = "", .is_product = true};
   int d = tokens_index(product, tokens);
   size_t used = 0;
-  if (is_ambiguous(call, product, d, out) || product->dims > 4)
+  if (is_ambiguous(call, product, d, out) || product->dims > SDG_SIZES_DIMS)
     return;
   if (d < 0 || !call->has_rule) {
     if (out->view == SDG_VIEW_SHARD)
@@ -201,11 +205,13 @@ static void product_judge(const seen_call_t *call, const extents_t *tokens,
   }
   for (int i = 0; i < product->dims && used < sizeof section.match; i++)
     used += (size_t)snprintf(section.match + used, sizeof section.match - used,
-                             "%s%s=%" PRId64, i ? " " : "", names[i],
-                             product->extent[i]);
-  snprintf(section.split, sizeof section.split, "%s", names[d]);
+                             "%s%s=%" PRId64, i ? " " : "",
+                             dim_name(call, product, i), product->extent[i]);
+  snprintf(section.split, sizeof section.split, "%s",
+           dim_name(call, product, d));
   section_add(out, call, &section);
-  if (d == 2 && result) // sums are scattered and gathered
+  bool sums = sdg_dim_at(call->family, d, product->dims) == SDG_DIM_K;
+  if (sums && result) // they are scattered and gathered
     candidate_bytes(out, call,
                     2 * (out->split[0].pieces - 1) * bytes_of(result), steps);
 }
@@ -238,11 +244,15 @@ static void tensors_judge(const seen_call_t *call, const extents_t *tokens,
 
 sdg_status_t companion_judge(const seen_call_t *call, const extents_t *tokens,
                              int64_t steps, candidate_t *out) {
-  if (call->family == SDG_FAMILY_ATTENTION)
+  switch (sdg_family_dims(call->family)) {
+  case SDG_FAMILY_SEQUENCE:
     return attention_judge(call, steps, out);
-  if (call->family == SDG_FAMILY_MATMUL)
+  case SDG_FAMILY_PRODUCT:
     product_judge(call, tokens, steps, out);
-  else
+    break;
+  case SDG_FAMILY_IMAGE:
     tensors_judge(call, tokens, out);
+    break;
+  }
   return SDG_OK;
 }

@@ -117,7 +117,7 @@ static int64_t halo_bytes(const seen_call_t *call, const sides_t *sides,
                           const candidate_t *out) {
   const seen_operand_t *x = sides->x, *y = sides->y;
   bool to_x = call_operand(call, "dx") != NULL;
-  bool pool = call->family == SDG_FAMILY_POOL;
+  bool pool = sdg_family_is(call->family, SDG_FAMILY_POOLS);
   int64_t bytes = 0;
   int splits = out->splits, ranks = 1;
   for (int i = 0; i < splits; i++)
@@ -253,8 +253,8 @@ static sdg_status_t side_judge(const calls_t *calls, const seen_call_t *call,
     return SDG_OK;
   }
   const sdg_window_t *window = &call->window[d - 2];
-  if (shard && call->family == SDG_FAMILY_POOL && window->pad == 0 &&
-      window->kernel == x->extent[d]) {
+  if (shard && sdg_family_is(call->family, SDG_FAMILY_POOLS) &&
+      window->pad == 0 && window->kernel == x->extent[d]) {
     out->global_pool = true;
     return SDG_OK;
   }
