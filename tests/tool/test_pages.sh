@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The reference of rules files in doc/rules.md is what the parser takes.
+# The reference of rules files in doc/rules.md is what the parser takes, and the
+# commands that all pages name are those of sundog, with its options.
 #
-# usage: test_pages.sh SUNDOG DUMMY RULES.MD
+# usage: test_pages.sh SUNDOG DUMMY RULES.MD PAGE...
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 page=$(realpath "$3")
+cat "${@:4}" >"$top/pages.md"
 
 # keys: the headings of keys, without those whose name is free: the axis of
 # [mesh], the names of [extents].
@@ -60,6 +62,22 @@ every_word_of_a_value_is_taken() {
         if (words[i] ~ /^[a-z ]+$/) print key ":" words[i] }' "$page")
   [ "$(sort -u seen | wc -l)" -ge 10 ]
 }
+every_command_that_pages_name_has_its_options() {
+  # What stands behind a -- is the program's.
+  local verb words option
+  tr '\n' ' ' <"$top/pages.md" | grep -oE '(`|    (\$ )?)sundog +[a-z][^`]*' |
+    sed -E 's/^[` $]*sundog +//; s/    .*//; s/ -- .*//; s/ +#.*//' >said
+  [ "$(wc -l <said)" -ge 60 ]
+  while read -r verb words; do
+    [ -s "help.$verb" ] || "$sundog" "$verb" --help >"help.$verb"
+    for option in $(grep -oE -- '--[a-z][a-z-]*' <<<"$words"); do
+      grep -qE -- "(^|[ ,[])$option([ ,=[]|\$)" "help.$verb" || {
+        echo "# 'sundog $verb' has no $option: $words"
+        return 1
+      }
+    done
+  done <said
+}
 
 cases every_example_of_a_key_is_taken an_example_of_extents_is_taken \
-  every_word_of_a_value_is_taken
+  every_word_of_a_value_is_taken every_command_that_pages_name_has_its_options

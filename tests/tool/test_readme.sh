@@ -197,7 +197,7 @@ ranks_that_compute_the_same_are_compared() {
   done
 }
 every_command_that_the_list_says_was_run() {
-  sed -n 's/^readme *| sundog //p' "$here/commands" | sort >right
+  sed -n 's/^readme *| sundog //p' "$here/pages/commands" | sort >right
   sort -u "$top/taken" >found
   run 0 diff right found
 }
