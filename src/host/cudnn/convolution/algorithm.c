@@ -46,7 +46,7 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!host_problem_allows(HOST_CONV_FORWARD, &problem, (int)algo, algo),
             CUDNN_STATUS_NOT_SUPPORTED);
-  *size = problem.offer[HOST_CONV_FORWARD].workspace;
+  *size = host_model_workspace(&problem.offer[HOST_CONV_FORWARD], (int)algo);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -64,7 +64,10 @@ static void list(const host_conv_t *problem, cudnnMathType_t math, float ms,
             .algo = order[i],
             .status = works ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
             .time = works ? ms : -1,
-            .memory = works ? problem->offer[HOST_CONV_FORWARD].workspace : 0,
+            .memory =
+                works ? host_model_workspace(&problem->offer[HOST_CONV_FORWARD],
+                                             (int)order[i])
+                      : 0,
             .determinism = CUDNN_DETERMINISTIC,
             .mathType = math};
   *out_count = at;

@@ -110,7 +110,7 @@ static cudnnStatus_t workspace_size(cudnnHandle_t handle, host_conv_kind_t kind,
   const algo_t *found = find(kind, algo);
   REFUSE_IF(!found, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!allows(kind, &problem, found), CUDNN_STATUS_NOT_SUPPORTED);
-  *size = problem.offer[kind].workspace;
+  *size = host_model_workspace(&problem.offer[kind], algo);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -128,7 +128,9 @@ static void fill(host_conv_kind_t kind, const host_conv_t *problem,
           .algo = (cudnnConvolutionFwdAlgo_t)list[i].algo,
           .status = works ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
           .time = works ? ms : -1,
-          .memory = works ? problem->offer[kind].workspace : 0,
+          .memory =
+              works ? host_model_workspace(&problem->offer[kind], list[i].algo)
+                    : 0,
           .determinism = CUDNN_DETERMINISTIC,
           .mathType = math};
       memcpy((char *)out + (size_t)at++ * sizeof result, &result,

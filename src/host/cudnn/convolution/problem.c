@@ -230,7 +230,7 @@ cudnnStatus_t host_problem_refuses(host_conv_kind_t kind, const char *function,
                                    cudnnConvolutionFwdAlgo_t like,
                                    size_t workspace) {
   bool offered = (problem->offer[kind].algorithms >> algo & 1) != 0;
-  bool enough = workspace >= problem->offer[kind].workspace;
+  bool enough = workspace >= host_model_workspace(&problem->offer[kind], algo);
   if (exists(problem, like) && (!offered || !enough))
     host_model_print_convolution(function);
   REFUSE_IF(!exists(problem, like) || !offered, CUDNN_STATUS_NOT_SUPPORTED);

@@ -45,7 +45,8 @@ static size_t packed_bytes(const struct cudnnTensorStruct *t) {
 
 #define ALGORITHM(a) (1u << (a))
 
-// Tensors of float and half are turned to NHWC and back in the workspace.
+// All algorithms but the first turn tensors of float and half to NHWC and back,
+// in the workspace.
 static void nchw_offer(const struct cudnnTensorStruct *x,
                        const struct cudnnTensorStruct *y,
                        host_model_offer_t out[3]) {
@@ -65,9 +66,10 @@ static void nchw_offer(const struct cudnnTensorStruct *x,
         ALGORITHM(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0) |
         ALGORITHM(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1) |
         ALGORITHM(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3);
-  if (x->type != CUDNN_DATA_DOUBLE)
-    for (int kind = 0; kind < 3; kind++)
-      out[kind].workspace = packed_bytes(x) + packed_bytes(y);
+  for (int kind = 0; kind < 3 && x->type != CUDNN_DATA_DOUBLE; kind++) {
+    out[kind].without = ALGORITHM(0);
+    out[kind].workspace = packed_bytes(x) + packed_bytes(y);
+  }
 }
 
 // Ranges of rows of several images are copied to the workspace.
@@ -84,8 +86,10 @@ static void nhwc_offer(const struct cudnnTensorStruct *x,
   unsigned algorithms = ALGORITHM(1) | (x->rank == 4 ? ALGORITHM(0) : 0);
   for (int kind = 0; kind < 3; kind++) {
     out[kind].algorithms |= algorithms;
-    if (ranges)
+    if (ranges) {
+      out[kind].without = 0;
       out[kind].workspace = packed_bytes(x) + packed_bytes(y);
+    }
   }
 }
 

@@ -41,8 +41,14 @@ host_model_check_tensors(const char *function, int count,
 /* What a convolution or one of its gradients may use. */
 typedef struct {
   unsigned algorithms; /* bit a: algorithm a exists for these tensors */
-  size_t workspace;    /* bytes that each of them needs */
+  unsigned without;    /* bit a: algorithm a needs no workspace */
+  size_t workspace;    /* bytes that each other algorithm needs */
 } host_model_offer_t;
+
+static inline size_t host_model_workspace(const host_model_offer_t *offer,
+                                          int algorithm) {
+  return offer->without >> algorithm & 1 ? 0 : offer->workspace;
+}
 
 /* The offers for forward (0), data gradient (1) and filter gradient (2), as
  * host_conv_kind_t numbers them. Without a model: every algorithm, no

@@ -387,7 +387,7 @@ static const row_t rows[] = {
     {FILTER, {{F32, 4, 2, NCHW}, {F32, 4, 2, NCHW_ROWS}}, YES, 1, 0},
     {FILTER, {{F32, 4, 2, NCHW_ROWS}, {F32, 4, 2, NCHW}}, NO, 1, 0},
     {FILTER, {{F32, 4, 2, NHWC_COLUMNS}, {F32, 4, 2, NHWC}}, NO, 1, 0},
-    // Workspaces: NCHW except double; ranges of rows of several images.
+    // Workspaces: NCHW except double and algorithm 0; ranges of rows of several images.
     {FORWARD, {{F32, 4, 2, NCHW}, {F32, 4, 2, NCHW}}, CUDNN_STATUS_BAD_PARAM, 1, 1},
     {DATA, {{F16, 4, 2, NHWC_ROWS}, {F16, 4, 2, NHWC}}, CUDNN_STATUS_BAD_PARAM, 1, 1},
 };
