@@ -215,8 +215,9 @@ static void forward(unet_t *u) {
   for (int l = LEVELS - 1; l >= 0; l--) {
     const net_tensor_t *beside = &u->down[l].after;
     net_conv_up(net, &u->rise[l], x, &u->up[l]);
-    CUDNN(cudnnOpTensor(net->cudnn, net->add, &one, beside->desc, beside->at,
-                        &one, u->up[l].desc, u->up[l].at, &zero, u->up[l].desc,
+    // A GPU's library lets the result lie in the first operand's memory only.
+    CUDNN(cudnnOpTensor(net->cudnn, net->add, &one, u->up[l].desc, u->up[l].at,
+                        &one, beside->desc, beside->at, &zero, u->up[l].desc,
                         u->up[l].at));
     block_forward(net, &u->side[l], &u->up[l]);
     x = &u->side[l].after;
