@@ -16,7 +16,7 @@ SCRIPTS = ["tests/gpu/*", "tests/apart.py",
            "tests/clients/nets/check", "tests/clients/nets/*.rules",
            "tools/bench"]
 PROGRAMS = ["tools/sundog", "interpose/libsundog.so",
-            "interpose/sundog-libraries", "tests/equivalence/driver/opcase",
+            "interpose/sundog-libraries", "tests/equivalence/driver/op_case",
             "tests/equivalence/driver/libwitness.so", "tests/clients/*",
             "tests/bench/*", "tests/gpu/probe_*", "tests/host/test_*",
             "tests/host/*/test_*"]

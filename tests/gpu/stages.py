@@ -117,7 +117,7 @@ def kept(said, pattern):
 @stage(8, "what `sundog doctor` finds")
 def doctor(job, seconds):
     said = job.must([job.sundog, "doctor", "--", job.built(
-        "tests/equivalence/driver/opcase")], seconds)
+        "tests/equivalence/driver/op_case")], seconds)
     return kept(said, r"^(warn|fail|ok +(device|driver|CUDA|cuDNN|NCCL))|fail$")
 
 

@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(realpath "$(dirname "$0")") host=$(dirname "$(realpath "$3")")
-clients=$(realpath "$4") opcase=$(realpath "$5") linked=$(realpath "$6")
+clients=$(realpath "$4") op_case=$(realpath "$5") linked=$(realpath "$6")
 bathymetry=$here/../clients/bathymetry.npy
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
@@ -50,11 +50,11 @@ products_are_seen_where_rules_are_about_them() {
   } >script
   head -c 648 /dev/zero >memory
   rules '[shard p]' 'match = M=7 N K' 'split = M' 'view = whole'
-  run 125 "$sundog" run -n 2 --device host --rules net.rules -- "$opcase" \
+  run 125 "$sundog" run -n 2 --device host --rules net.rules -- "$op_case" \
     script memory 'o{rank}'
   says err "for section 'p': M=7 is required, it is 6"
   rules '[shard p]' 'split = H' 'view = whole'
-  run 125 "$sundog" run -n 2 --device host --rules net.rules -- "$opcase" \
+  run 125 "$sundog" run -n 2 --device host --rules net.rules -- "$op_case" \
     script memory 'o{rank}'
   says err "cublasLtMatmul, product 6x12x5x1, for section 'p': it has no H"
 }

@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
-clients=$(realpath "$4") opcase=$(realpath "$5")
+clients=$(realpath "$4") op_case=$(realpath "$5")
 bathymetry=$(realpath "$here/../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
@@ -130,11 +130,11 @@ products_of_cublaslt_are_compared() {
   head -c 648 /dev/zero | tr '\0' A >memory # 12.078 everywhere
   printf '[mesh]\ny = 2\n[shard p]\nmatch = M=6 N K\nsplit = M:y\nview = whole\n' >r.ini
   run 0 "$sundog" verify -n 2 --device host --rules r.ini --calls 9 -- \
-    "$opcase" script memory o
+    "$op_case" script memory o
   says out '1 tagged calls with 1 outputs, 72 elements: none differs'
   # Several ranks have other numbers.
   printf '#!/bin/sh\n[ "$SUNDOG_SIZE" = 1 ] && exec "%s" script /dev/zero o\nexec "%s" script memory o\n' \
-    "$opcase" "$opcase" >prog
+    "$op_case" "$op_case" >prog
   chmod +x prog
   run 1 "$sundog" verify -n 2 --device host --rules r.ini --calls 9 -- ./prog
   grep -q '^first difference: call 1 cublasLtMatmul, d at (0, 0, 0) of the whole: rank 0 of 2 has 729.44' out
@@ -220,11 +220,11 @@ calls_without_a_tag_are_told() {
   head -c 576 /dev/zero >memory
   printf '[mesh]\ny = 2\n[shard p]\nmatch = M=8 N K\nsplit = M:y\nview = whole\n' >r.ini
   run 125 "$sundog" verify -n 2 --device host --rules r.ini --calls 1 -- \
-    "$opcase" script memory o
+    "$op_case" script memory o
   says err 'none of the first 1 calls is tagged'
   says err '--calls'
   run 0 "$sundog" verify -n 2 --device host --rules r.ini --calls 2 -- \
-    "$opcase" script memory o
+    "$op_case" script memory o
   says out '1 tagged calls with 1 outputs'
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges what opcase wrote: the pieces against the whole and against a float64
+"""Judges what op_case wrote: the pieces against the whole and against a float64
 reference."""
 import functools
 
@@ -45,7 +45,7 @@ def made(line):
 
 
 def read_output(file, tensors, setting, rank):
-    """One write of opcase: {name: values} of what has memory. The gaps must
+    """One write of op_case: {name: values} of what has memory. The gaps must
     be as they were."""
     def take(count):
         data = file.read(count)

@@ -27,7 +27,7 @@ def negative_cases(runner, completed):
                          pieces[rank], times)
         return {"name": name, "line": line, "says": says, "seconds": seconds,
                 "view": view or runner.view,
-                "program": program or [runner.opcase, *files],
+                "program": program or [runner.op_case, *files],
                 "env": {"SUNDOG_TIMEOUT": "8"}}
 
     def but(**changes):
@@ -341,7 +341,7 @@ def negative_cases(runner, completed):
         "here=queries", "here=keys").replace("0,9,20", "0,0,6")]],
                ["SDG-30[01]"], line=here)
     many = [but(size="1200x600", partH="0,600,1200")]
-    run = f"exec %s '{runner.opcase}' " + " ".join(f"'{f}'" for f in files)
+    run = f"exec %s '{runner.op_case}' " + " ".join(f"'{f}'" for f in files)
     for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),
                                ("stands still", "STOP", [CODE, r"rank 1\b"])):
         yield item("rank 1 " + name, [many] * 2, says, times=50000, program=[

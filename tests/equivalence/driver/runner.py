@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs cases: writes what opcase reads, starts it on one rank and on several,
+"""Runs cases: writes what op_case reads, starts it on one rank and on several,
 and has the results judged."""
 import os
 import re
@@ -107,7 +107,7 @@ class Runner:
         self.verbose = verbose
         self.refusals = 0  # of cases that may be
         self.folder = tempfile.mkdtemp(prefix="sundog-equivalence-")
-        self.opcase = os.path.join(self.build, "tests/equivalence/driver/opcase")
+        self.op_case = os.path.join(self.build, "tests/equivalence/driver/op_case")
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith("SUNDOG_")}
         self.env.setdefault("OMP_NUM_THREADS", "1")
@@ -131,7 +131,7 @@ class Runner:
         setting = Setting.of(cases[0], self.view)
         if setting.wrap:  # what one rank of sundog's computes
             log = self.run_ranks(setting.alone(), program=[
-                self.opcase, *self.files("whole"), "refusals"])[1]
+                self.op_case, *self.files("whole"), "refusals"])[1]
         else:
             log = self.run_alone(preload=self.preloads(cases),
                                  refusals=True)[1]
@@ -183,7 +183,7 @@ class Runner:
                                              "interpose/libsundog.so")
         if self.device == "host":
             env["LD_LIBRARY_PATH"] = os.path.join(self.build, "src/host/lib")
-        return self.start([self.opcase, *self.files(str(name)),
+        return self.start([self.op_case, *self.files(str(name)),
                            *(["refusals"] if refusals else [])], env, 120)
 
     def run_ranks(self, setting, parts="", timeout=120, program=None,
@@ -195,7 +195,7 @@ class Runner:
             env["SUNDOG_PARTS"] = parts
         script, memory, out = self.files("whole")
         program = program or [
-            self.opcase, *([script, memory] if setting.view == "whole" else
+            self.op_case, *([script, memory] if setting.view == "whole" else
                            self.files("{rank}")[:2]), self.files("{rank}")[2]]
         return self.start(
             [os.path.join(self.build, "tools/sundog"), "run", "--device",
@@ -221,7 +221,7 @@ class Runner:
         sizes = [os.path.getsize(self.files(str(rank))[2])
                  for rank in range(ranks)
                  if os.path.exists(self.files(str(rank))[2])]
-        told = re.findall(r"^opcase: told '(.*)", log, re.M)
+        told = re.findall(r"^op_case: told '(.*)", log, re.M)
         return status not in (0, None) and told and all(
             re.match(r"SDG-\d\d\d ", text) for text in told) and \
             all(size <= 4 for size in sizes)
@@ -238,7 +238,7 @@ class Runner:
         write_script(os.path.join(self.folder, "whole"), cases)
         if setting.wrap:  # by sundog on one rank, too
             alone, log = self.run_ranks(setting.alone(), program=[
-                self.opcase, *self.files("whole")])
+                self.op_case, *self.files("whole")])
         else:
             alone, log = self.run_alone(preload=self.preloads(cases))
         status = 0

@@ -3,7 +3,7 @@
 for windowed ops one group of messages, given to NCCL before cuDNN gets any of
 the call.
 
-opcase makes each case's calls several times between the marks of a preloaded
+op_case makes each case's calls several times between the marks of a preloaded
 witness (witness.c)."""
 import os
 import random
@@ -73,7 +73,7 @@ def faults(runner, cases, setting):
             'export LD_PRELOAD WITNESS; exec "$@"',
             os.path.join(runner.build, "tests/equivalence/driver/libwitness.so"),
             os.path.join(folder, "{rank}.seen"),
-            runner.opcase, script, memory, out])
+            runner.op_case, script, memory, out])
     found = {}
     for rank in range(ranks):
         path = os.path.join(folder, f"{rank}.seen")
@@ -90,7 +90,7 @@ def faults(runner, cases, setting):
 
 def is_steady(runner, case):
     """Whether it comes to rest. Products of matrices, which have no descriptors,
-    are agreed on at every call in the shard view; opcase's dropout sets its
+    are agreed on at every call in the shard view; op_case's dropout sets its
     descriptor at every run; ranks that are asked to compare every call do; in
     the whole view ranks that compute nothing of a call, as of few keys, are told
     at every one whether the others were refused it."""

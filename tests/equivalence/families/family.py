@@ -5,7 +5,7 @@ from cases import DIMS, copy_of, draw_parts
 
 
 class Family:
-    """ops: the rows of opcase it makes cases of. sharded: those that are run
+    """ops: the rows of op_case it makes cases of. sharded: those that are run
     in pieces; the others, only on one rank and in the whole view. splits:
     letters of dimensions that may be cut. views: in which it can be. periodic: whether
     some may wrap around. keeps: see kept(). merges: whether `window = global` of the rules is about
@@ -55,7 +55,7 @@ class Family:
         """Computes inputs that depend on others (the y of a gradient)."""
 
     def calls(self, case, local):
-        """Lines for opcase. local: extents of each tensor on this rank."""
+        """Lines for op_case. local: extents of each tensor on this rank."""
         raise NotImplementedError
 
     def reference(self, case, values):
@@ -443,7 +443,7 @@ def blend(case, value, terms, before):
 
 
 def call(row, case, tensors, *keys, **words):
-    """A line for opcase: tensors under their own names, words of the case."""
+    """A line for op_case: tensors under their own names, words of the case."""
     words = {**{name: name for name in tensors},
              **{key: case[key] for key in keys}, **words}
     return row + "".join(

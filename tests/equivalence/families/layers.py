@@ -20,7 +20,7 @@ class Node:
         self.family, self.case, self.names = family, case, names
 
     def line(self, local):
-        """For opcase."""
+        """For op_case."""
         sizes = {mine: local[name] for mine, name in self.names.items()}
         (line,) = self.family.calls(self.case, sizes)
         words = line.split(" ")

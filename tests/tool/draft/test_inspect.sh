@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
-clients=$(realpath "$4") pooled=$(realpath "$5") opcase=$(realpath "$6")
+clients=$(realpath "$4") pooled=$(realpath "$5") op_case=$(realpath "$6")
 bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
@@ -174,7 +174,7 @@ products_of_cublaslt_are_seen() {
       "batch=0 lda=6 sa=0 ldb=12 sb=0 ldc=6 sc=0"
     printf 'run\nrun\n'
   } >script
-  run 125 "$sundog" "${inspect[@]}" -o r.ini -- "$opcase" script /dev/zero o
+  run 125 "$sundog" "${inspect[@]}" -o r.ini -- "$op_case" script /dev/zero o
   tr -s ' ' <out |
     grep -q '^ 2 cublasLtMatmul M 6 N 12 K 5 BATCH 1 float a 5x6 b 5x12 d 12x6$'
 }
@@ -247,7 +247,7 @@ distinct_calls_are_told_apart() {
     convolution 1x3x40x30x9 1x2x40x30x9 2x3x5x3x3 stride=1x1x1 dilation=2x1x1 \
       pad=4x1x1
   } >script
-  run 0 "$sundog" "${inspect[@]}" -- "$opcase" script /dev/zero out.bin
+  run 0 "$sundog" "${inspect[@]}" -- "$op_case" script /dev/zero out.bin
   tr -s ' ' <out >words
   grep -q '^ 1 cudnnConvolutionForward float x 1x3x40x30 w 2x3x3x3 y 1x2x40x30 window 3x3 pad 1x1$' words
   grep -q '^ 2 cudnnConvolutionForward float x 1x3x40x30 w 2x3x3x3 y 1x2x20x15 window 3x3 stride 2x2 pad 1x1$' words

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opcase's multi-head attention: forward, and, where the words say so, the
+/* op_case's multi-head attention: forward, and, where the words say so, the
  * gradients after it, in the order that cuDNN asks for. */
-#include "tests/equivalence/driver/opcase.h"
+#include "tests/equivalence/driver/op_case.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opcase's convolutions: forward, fused, and the three gradients. */
-#include "tests/equivalence/driver/opcase.h"
+/* op_case's convolutions: forward, fused, and the three gradients. */
+#include "tests/equivalence/driver/op_case.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opcase's products of matrices. Sizes and leading dimensions are words; the
+/* op_case's products of matrices. Sizes and leading dimensions are words; the
  * matrices are memory. */
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/equivalence/driver/opcase.h"
+#include "tests/equivalence/driver/op_case.h"
 
 static cublasHandle_t blas;
 static cublasLtHandle_t light;

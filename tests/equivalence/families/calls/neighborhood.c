@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opcase's calls of sundog's own: neighbourhood attention, looked up as a
+/* op_case's calls of sundog's own: neighbourhood attention, looked up as a
  * program does that is not linked to it. */
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "tests/equivalence/driver/opcase.h"
+#include "tests/equivalence/driver/op_case.h"
 #include "src/sundog.h"
 
 static void window_read(const op_call_t *call, sundog_neighborhood_t *how) {
@@ -24,7 +24,7 @@ static void window_read(const op_call_t *call, sundog_neighborhood_t *how) {
 }
 
 static int missing(void) {
-  fprintf(stderr, "opcase: sundog is not there\n");
+  fprintf(stderr, "op_case: sundog is not there\n");
   return OP_BAD_SCRIPT;
 }
 

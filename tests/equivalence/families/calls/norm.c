@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opcase's normalisations: batch normalisation, by the plain entries, the Ex
+/* op_case's normalisations: batch normalisation, by the plain entries, the Ex
  * ones and those of Normalization, which take an activation and a second input;
  * and local response normalisation. */
-#include "tests/equivalence/driver/opcase.h"
+#include "tests/equivalence/driver/op_case.h"
 
 #include <string.h>
 

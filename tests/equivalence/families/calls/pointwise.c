@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opcase's pointwise calls. */
-#include "tests/equivalence/driver/opcase.h"
+/* op_case's pointwise calls. */
+#include "tests/equivalence/driver/op_case.h"
 
 static int prepare_op(op_call_t *call) {
   /* In the order of cudnnOpTensorOp_t. */

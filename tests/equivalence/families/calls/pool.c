@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opcase's pooling, forward and backward. */
-#include "tests/equivalence/driver/opcase.h"
+/* op_case's pooling, forward and backward. */
+#include "tests/equivalence/driver/op_case.h"
 
 static int set_pool(op_call_t *call) {
   static const char *const modes[] = {"max", "avgin", "avgex", "maxdet", NULL};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opcase's calls of sundog.h, as of a program that looks them up. */
+/* op_case's calls of sundog.h, as of a program that looks them up. */
 #include <dlfcn.h>
 
-#include "tests/equivalence/driver/opcase.h"
+#include "tests/equivalence/driver/op_case.h"
 #include "src/sundog.h"
 
 /* Without sundog everything is where it is needed, in another layout. */

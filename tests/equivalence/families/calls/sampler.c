@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opcase's spatial-transformer sampler, forward and backward. */
+/* op_case's spatial-transformer sampler, forward and backward. */
 #include <stdint.h>
 #include <string.h>
 
-#include "tests/equivalence/driver/opcase.h"
+#include "tests/equivalence/driver/op_case.h"
 
 static void transformer_destroy(void *transformer) {
   (void)cudnnDestroySpatialTransformerDescriptor(transformer);

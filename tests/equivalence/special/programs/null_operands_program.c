@@ -2,7 +2,7 @@
 // Makes calls that lack the memory of one operand, or a scaling factor, and
 // says what became of them. In between, and at the end, all is there.
 //
-// usage: absentcase FILE [products]
+// usage: null_operands_program FILE [products]
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>

@@ -2,7 +2,7 @@
 /* Products of which the program says itself how they are split: on three ranks
  * with uneven terms of the sums.
  *
- * usage: rangecase RANK */
+ * usage: tagged_ranges RANK */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

@@ -100,7 +100,7 @@ def draw(rng):
     return None
 
 
-def run_anyplace(runner, options, report):
+def run_any_place(runner, options, report):
     seconds = options.minutes * 60 if options.minutes else options.seconds
     end = time.time() + seconds
     runner.view = "shard"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a row of opcase is given: the tensors and words of one call. */
-#ifndef EQUIVALENCE_DRIVER_OPCASE_H
-#define EQUIVALENCE_DRIVER_OPCASE_H
+/* What a row of op_case is given: the tensors and words of one call. */
+#ifndef EQUIVALENCE_DRIVER_OP_CASE_H
+#define EQUIVALENCE_DRIVER_OP_CASE_H
 
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -45,7 +45,7 @@ struct op_call {
   char *key[OP_WORDS], *value[OP_WORDS];
   int prepared;
   cudnnHandle_t handle;
-  /* What rows make use of; opcase destroys it. */
+  /* What rows make use of; op_case destroys it. */
   cudnnConvolutionDescriptor_t conv;
   cudnnPoolingDescriptor_t pool;
   cudnnActivationDescriptor_t act;
@@ -99,8 +99,8 @@ int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]);
 
 int op_failed(const char *what, int status);
 
-/* Adds a family's rows, which end with an empty one, to those of opcase. A file
- * of rows ends with OP_ROWS(rows). */
+/* Adds a family's rows, which end with an empty one, to those of op_case. A
+ * file of rows ends with OP_ROWS(rows). */
 void op_rows_add(const op_row_t *rows);
 #define OP_ROWS(rows)                                                          \
   __attribute__((constructor)) static void rows##_add(void) {                  \

@@ -5,7 +5,7 @@
 // the run is recorded, that it received the keys, values and gradients that it
 // had to, and nothing else.
 //
-// usage: neighborcase RANK MESH SEED TRIALS, MESH as "a=2,b=3"
+// usage: neighborhood_program RANK MESH SEED TRIALS, MESH as "a=2,b=3"
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -399,7 +399,8 @@ static void bytes_check(int trial, bool backward) {
     return;
   long due = bytes_due(backward), got = bytes_recorded();
   if (due != got) {
-    fprintf(stderr, "neighborcase: trial %d, '%s': %ld bytes, not %ld\n", trial,
+    fprintf(stderr,
+            "neighborhood_program: trial %d, '%s': %ld bytes, not %ld\n", trial,
             t.label, got, due);
     exit(1);
   }
@@ -421,14 +422,15 @@ static void results_check(int trial, const int *result, int count, bool again) {
     memcpy(before[i], host, sizeof host);
     if (!wrong && !other)
       continue;
-    fprintf(stderr,
-            "neighborcase: trial %d, '%s': %d of %s wrong%s; grid %d,%d,%d "
-            "kernel %d,%d,%d dilation %d,%d,%d causal %d,%d,%d cut %d\n",
-            trial, t.label, wrong, names[i], other ? ", another again" : "",
-            t.whole[2], t.whole[3], t.whole[4], t.how.kernel[0],
-            t.how.kernel[1], t.how.kernel[2], t.how.dilation[0],
-            t.how.dilation[1], t.how.dilation[2], t.how.causal[0],
-            t.how.causal[1], t.how.causal[2], t.how.cut);
+    fprintf(
+        stderr,
+        "neighborhood_program: trial %d, '%s': %d of %s wrong%s; grid %d,%d,%d "
+        "kernel %d,%d,%d dilation %d,%d,%d causal %d,%d,%d cut %d\n",
+        trial, t.label, wrong, names[i], other ? ", another again" : "",
+        t.whole[2], t.whole[3], t.whole[4], t.how.kernel[0], t.how.kernel[1],
+        t.how.kernel[2], t.how.dilation[0], t.how.dilation[1],
+        t.how.dilation[2], t.how.causal[0], t.how.causal[1], t.how.causal[2],
+        t.how.cut);
     exit(1);
   }
 }

@@ -3,7 +3,7 @@
 // pieces, and prints what a sum of that tensor is then; knows nothing of
 // sundog.
 //
-// usage: writecase RANK [NAME]
+// usage: writes_program RANK [NAME]
 // Fails if a sum is another than that of
 //   OWN    this rank's memory: the whole tensor was written anew
 //   ALL    all ranks' memory: its old elements are in the new ones, or elements

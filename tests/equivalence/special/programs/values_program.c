@@ -2,7 +2,7 @@
 // A program whose weights, biases, scales or inputs are not the same on every
 // rank, as its words say. Says what each step's first call is told, by number.
 //
-// usage: valuecase SEED WHAT HOW [STEPS]
+// usage: values_program SEED WHAT HOW [STEPS]
 //   WHAT  filter bias scale matrix gradient none: drawn with SEED, all else is
 //         alike; running: statistics, which may differ
 //   HOW   kept | anew (descriptors for each call) | gated (the stream stands
@@ -123,7 +123,7 @@ static int told; // the first status that is not 0
 
 static void tell(const char *call, int status) {
   if (status && !told)
-    fprintf(stderr, "valuecase: %s was refused\n", call);
+    fprintf(stderr, "values_program: %s was refused\n", call);
   told = told ? told : status;
 }
 

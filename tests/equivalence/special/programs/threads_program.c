@@ -3,7 +3,7 @@
 // of its own, in rounds: threads end, and others go on. It knows sundog by
 // dlsym only, and does without. The fields go to a file.
 //
-// usage: threadcase RANK MODE SEED CALLS OUT ROWS...
+// usage: threads_program RANK MODE SEED CALLS OUT ROWS...
 //   MODE  named    each thread but the main one says its name
 //         ordered  threads make their first calls in order
 //         loop     as named, one call a round: threads that come and go
@@ -234,7 +234,8 @@ static int fields_write(const char *path) {
 
 int main(int argc, char **argv) {
   if (argc < 7) {
-    fprintf(stderr, "usage: threadcase RANK MODE SEED CALLS OUT ROWS...\n");
+    fprintf(stderr,
+            "usage: threads_program RANK MODE SEED CALLS OUT ROWS...\n");
     return 2;
   }
   g.rank = atoi(argv[1]);

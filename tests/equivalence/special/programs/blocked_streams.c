@@ -3,7 +3,7 @@
 // come back all the same. And one that captures a call, which it may not. Knows
 // nothing of sundog.
 //
-// usage: asynccase RANK RANKS
+// usage: blocked_streams RANK RANKS
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdatomic.h>
@@ -79,7 +79,7 @@ static void result_check(int rank, int ranks) {
             sum += (float)(row * W + b);
         }
       if (y[i * W + j] != sum) {
-        fprintf(stderr, "asynccase: %d,%d is %g, not %g\n", i, j,
+        fprintf(stderr, "blocked_streams: %d,%d is %g, not %g\n", i, j,
                 (double)y[i * W + j], (double)sum);
         exit(1);
       }
@@ -100,7 +100,7 @@ static void stream_try(cudaStream_t stream, int rank, int ranks) {
     CHECK(convolve());
   }
   if (cudaStreamQuery(stream) != cudaErrorNotReady) {
-    fprintf(stderr, "asynccase: the stream did not stand still\n");
+    fprintf(stderr, "blocked_streams: the stream did not stand still\n");
     exit(1);
   }
   (void)cudaGetLastError();

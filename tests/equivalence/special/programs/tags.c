@@ -3,7 +3,7 @@
 // lie in the whole. LINKED: it is linked to sundog; otherwise it looks sundog
 // up.
 //
-// usage: tagcase [RANK RANKS]; alone, nothing is split
+// usage: tags_program [RANK RANKS]; alone, nothing is split
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that pools all of its rows at once.
 //
-// usage: globalcase RANK ROWS,... WINDOW,... MAXIMUM,...|CUDNN-STATUS
+// usage: pools_program RANK ROWS,... WINDOW,... MAXIMUM,...|CUDNN-STATUS
 //        each list has an entry for each rank; rows count from 0 over all ranks
 #include <cuda_runtime_api.h>
 #include <cudnn.h>

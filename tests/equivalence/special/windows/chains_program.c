@@ -4,7 +4,7 @@
 // seed each call depends on the one before, with an odd one each of two streams
 // has two of the four fields to itself. The fields go to a file.
 //
-// usage: chaincase RANK WIDTH NHWC SEED CALLS OUT ROWS...
+// usage: chains_program RANK WIDTH NHWC SEED CALLS OUT ROWS...
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdio.h>
@@ -216,7 +216,7 @@ static int fields_write(const char *path) {
 int main(int argc, char **argv) {
   if (argc < 8) {
     fprintf(stderr,
-            "usage: chaincase RANK WIDTH NHWC SEED CALLS OUT ROWS...\n");
+            "usage: chains_program RANK WIDTH NHWC SEED CALLS OUT ROWS...\n");
     return 2;
   }
   int rank = atoi(argv[1]);

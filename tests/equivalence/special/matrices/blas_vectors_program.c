@@ -3,7 +3,7 @@
 // lengths, strides and places of any kind, and compares all of its memory and
 // every value with what it works out itself. Whole view. -DDOUBLE: of doubles.
 //
-// usage: vectorcase SEED STEPS [pieces]
+// usage: blas_vectors_program SEED STEPS [pieces]
 //        pieces: instead, values of which no tensor is brought together
 #include <complex.h>
 #include <cublas_v2.h>

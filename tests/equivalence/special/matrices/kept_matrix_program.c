@@ -2,7 +2,7 @@
 // Products that read a matrix that was brought together for an earlier one, in
 // every order that programs have, while the matrix is written in between.
 //
-// usage: keptproduct RANK SIZE STEPS...
+// usage: kept_matrix_program RANK SIZE STEPS...
 //
 // The tensors are this rank's pieces of tokens and hidden units. Each word is
 // letters in their order:
@@ -125,7 +125,7 @@ static void compare(int ta, const matrix_t *a, int tb, const matrix_t *b,
         sum += element(a, ta, c->row + i, k) * element(b, tb, k, c->column + j);
       sum += (float)times * number(c, c->row + i, c->column + j);
       if (sum != found) {
-        fprintf(stderr, "keptproduct: %s: %d,%d is %g, not %g\n", step,
+        fprintf(stderr, "kept_matrix_program: %s: %d,%d is %g, not %g\n", step,
                 c->row + i, c->column + j, (double)found, (double)sum);
         exit(1);
       }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the cuDNN calls that a script says, on memory that a file holds.
  *
- * usage: opcase SCRIPT MEMORY OUT
+ * usage: op_case SCRIPT MEMORY OUT
  *
  * SCRIPT, a line each:
  *   case                                  forgets the tensors and calls so far
@@ -24,7 +24,7 @@
  * MEMORY has the first bytes of each tensor, in the script's order. OUT gets,
  * per `write`, an int32 0 and all tensors' bytes. At the first failure it gets
  * the status, and the program ends. */
-#include "opcase.h"
+#include "op_case.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -49,14 +49,14 @@ int op_failed(const char *what, int status) {
     snprintf(text, sizeof text, "SDG-%d ", status);
   else if (status > 0)
     cudnnGetLastErrorString(text, sizeof text);
-  fprintf(stderr, "opcase: %s: %s\nopcase: told '%s'\n", what,
+  fprintf(stderr, "op_case: %s: %s\nop_case: told '%s'\n", what,
           status > 0 ? cudnnGetErrorString((cudnnStatus_t)status) : "failed",
           text);
   return status;
 }
 
 static int cuda_failed(const char *what, cudaError_t status) {
-  fprintf(stderr, "opcase: %s: %s\n", what, cudaGetErrorString(status));
+  fprintf(stderr, "op_case: %s: %s\n", what, cudaGetErrorString(status));
   return OP_CUDA_FAILED;
 }
 
@@ -68,7 +68,7 @@ static int cuda_failed(const char *what, cudaError_t status) {
   } while (0)
 
 static int bad(const char *word) {
-  fprintf(stderr, "opcase: %s is not understood\n", word ? word : "a line");
+  fprintf(stderr, "op_case: %s is not understood\n", word ? word : "a line");
   return OP_BAD_SCRIPT;
 }
 
@@ -165,7 +165,7 @@ int op_space(op_call_t *call, int i, size_t bytes) {
 int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]) {
   if (!memcmp(t->extent, extent, (size_t)t->dims * sizeof *extent))
     return 0;
-  fprintf(stderr, "opcase: cuDNN gives %s the extents", t->name);
+  fprintf(stderr, "op_case: cuDNN gives %s the extents", t->name);
   for (int d = 0; d < t->dims; d++)
     fprintf(stderr, " %d", extent[d]);
   fprintf(stderr, ", not");
@@ -466,14 +466,14 @@ static int obey(char *line) {
 int main(int argc, char **argv) {
   bool refusals = argc == 5 && strcmp(argv[4], "refusals") == 0;
   if (argc != 4 && !refusals) {
-    fprintf(stderr, "usage: opcase SCRIPT MEMORY OUT [refusals]\n");
+    fprintf(stderr, "usage: op_case SCRIPT MEMORY OUT [refusals]\n");
     return 2;
   }
   FILE *script = fopen(argv[1], "r");
   g.memory = fopen(argv[2], "rb");
   g.out = fopen(argv[3], "wb");
   if (!script || !g.memory || !g.out) {
-    fprintf(stderr, "opcase: cannot open its files\n");
+    fprintf(stderr, "op_case: cannot open its files\n");
     return 2;
   }
   int32_t status = (int32_t)cudnnCreate(&g.handle);

@@ -2,7 +2,7 @@
 // A program that asks for workspaces until it likes one, as often as it takes
 // on each rank; knows nothing of sundog.
 //
-// usage: askcase RANK
+// usage: workspace_queries RANK
 #include <cudnn.h>
 #include <stdio.h>
 #include <stdlib.h>

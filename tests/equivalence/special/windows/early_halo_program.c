@@ -3,8 +3,8 @@
 // dy that is the same for both; the gradient of the data is to be what it is
 // alone, bit for bit.
 //
-// usage: keptcase RANK SIZE steps|between|set|written|moved
-//        keptcase RANK SIZE step|x-between|x-set|x-written
+// usage: early_halo_program RANK SIZE steps|between|set|written|moved
+//        early_halo_program RANK SIZE step|x-between|x-set|x-written
 //
 // The tensors are this rank's rows. between, set: dy is written between the two
 // gradients, by cuDNN or by the runtime, and the second is to be of what it is
@@ -112,8 +112,8 @@ static void compare(const layer_t *l, float factor, const char *where) {
   float *is = fetch();
   for (size_t i = 0; i < count(); i++)
     if (is[i] != factor * l->alone[i]) {
-      fprintf(stderr, "keptcase: %s: dx %zu is %g, not %g\n", where, i,
-              (double)is[i], (double)(factor * l->alone[i]));
+      fprintf(stderr, "early_halo_program: %s: dx %zu is %g, not %g\n", where,
+              i, (double)is[i], (double)(factor * l->alone[i]));
       exit(1);
     }
   free(is);
@@ -189,8 +189,8 @@ static int x_steps(const char *between) {
     filters_fetch(is);
     for (int k = 0; k < C * C * 9; k++)
       if (is[k] != factor * alone[k]) {
-        fprintf(stderr, "keptcase: %s: dw %d is %g, not %g\n", between, k,
-                (double)is[k], (double)(factor * alone[k]));
+        fprintf(stderr, "early_halo_program: %s: dw %d is %g, not %g\n",
+                between, k, (double)is[k], (double)(factor * alone[k]));
         return 1;
       }
     CHECK(data(&layer[0], dy));

@@ -3,7 +3,7 @@
 // splits to tags; the job goes on after each. At the end it says so: the run
 // itself has failed, as calls were refused.
 //
-// usage: neighborwrong RANK
+// usage: neighborhood_refused RANK
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -46,7 +46,8 @@ static int attend(const sundog_neighborhood_t *how) {
 static void expect(const char *what, int code, int got) {
   if (got == code)
     return;
-  fprintf(stderr, "neighborwrong: %s gives %d, not %d\n", what, got, code);
+  fprintf(stderr, "neighborhood_refused: %s gives %d, not %d\n", what, got,
+          code);
   exit(1);
 }
 

@@ -3,7 +3,7 @@
  * calls state, how much memory there is, and which of it the program says. What
  * comes out is right, or the call fails; it does not fail where all is said.
  *
- * usage: sizescase RANK RANKS SEED CASES
+ * usage: stated_sizes_program RANK RANKS SEED CASES
  *
  * Prints one line for each case, the same on every rank, and ends with a
  * failure where a number is wrong. */
