@@ -12,8 +12,8 @@
 #include "src/base/options.h"
 #include "src/exchange/exchange.h"
 #include "src/job/job.h"
-#include "tests/unit/brute.h"
-#include "tests/unit/port.h"
+#include "tests/unit/random.h"
+#include "tests/unit/free_port.h"
 
 enum { RANKS_MAX = 8, LIMIT_SECONDS = 30 };
 

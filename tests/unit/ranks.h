@@ -19,7 +19,7 @@
 #include "src/bootstrap/rendezvous.h"
 #include "src/control/control.h"
 #include "tests/unit/harness.h"
-#include "tests/unit/port.h"
+#include "tests/unit/free_port.h"
 
 enum { RANKS_MAX = 8, RANKS_LIMIT_SECONDS = 60 };
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { CASES = 100000, BOX_CASES = 400 };
 

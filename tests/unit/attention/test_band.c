@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/geometry/transfer.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { CASES = 100000, RANKS = 8, LONGEST = 24 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "rules/vendor/sequence.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { CASES = 20000, LONGEST = 12, MOST = 4 };
 

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 #include "tests/unit/harness.h"
 
 enum { MANY = 20000 };

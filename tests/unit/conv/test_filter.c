@@ -11,10 +11,10 @@
 #include "src/exchange/comm.h"
 #include "src/exchange/exec.h"
 #include "src/job/job.h"
-#include "tests/unit/brute.h"
-#include "tests/unit/extra.h"
-#include "tests/unit/fakeconv.h"
-#include "tests/unit/lanes.h"
+#include "tests/unit/random.h"
+#include "tests/unit/repair_memory.h"
+#include "tests/unit/fake_conv.h"
+#include "tests/unit/fake_cuda.h"
 #include "tests/unit/messages.h"
 
 enum { DIMS = 4, MAX = 12, ELEMENTS = 8192, AXES = 2 };
@@ -292,7 +292,7 @@ static void program_make(const problem_t *p, int rank, int x_operand,
                   .ranks = sdg_job_size(),
                   .me = rank},
       .call = {.entry_name = "test",
-               .handle = lanes_stream(1),
+               .handle = fake_cuda_stream(1),
                .op_descriptor = &out->conv,
                .operands = 3},
       .conv = {.spatial = 2},
@@ -330,7 +330,7 @@ static void plan_carry_out(program_t *q, sdg_plan_t *plan) {
     REQUIRE(!sdg_comm_get(plan->axes, &comm));
   if (plan->reduce_axes)
     REQUIRE(!sdg_comm_get(plan->reduce_axes, &comm));
-  REQUIRE(!sdg_exec_run(plan, &q->call, lanes_stream(1), NULL, &outcome));
+  REQUIRE(!sdg_exec_run(plan, &q->call, fake_cuda_stream(1), NULL, &outcome));
   REQUIRE_MSG(outcome.vendor == 0, "a sub-call is refused: %d", outcome.vendor);
 }
 
@@ -360,7 +360,7 @@ static void dgrad_run(const problem_t *p, int rank) {
   operand_make(&q.call.operand[1], SDG_ROLE_DY, &q.y, &q.y_box, gaps, y_data);
   operand_make(&q.call.operand[2], SDG_ROLE_DX, &q.x, &q.x_box, gaps, x_data);
   struct sdg_args_cudnnConvolutionBackwardData args = {
-      .handle = (cudnnHandle_t)lanes_stream(1),
+      .handle = (cudnnHandle_t)fake_cuda_stream(1),
       .alpha = &one,
       .beta = &p->beta,
       .wDesc = (cudnnFilterDescriptor_t)&q.w,
@@ -389,10 +389,10 @@ static void dgrad_run(const problem_t *p, int rank) {
     REQUIRE(!sdg_cudnn_get()->cudnnConvolutionBackwardData(
         args.handle, args.alpha, args.wDesc, args.w, args.dyDesc, args.dy,
         args.convDesc, args.algo, NULL, 0, args.beta, args.dxDesc, args.dx));
-  lanes_drain();
+  fake_cuda_drain();
   each(p, &q.x_box, &q.call.operand[2], CHECK_X);
   sdg_plan_destroy(plan);
-  REQUIRE(fakeconv_living() == 0);
+  REQUIRE(fake_conv_living() == 0);
   program_free(&q);
 }
 
@@ -416,7 +416,7 @@ static void wgrad_run(const problem_t *p, int rank) {
   operand_make(&q.call.operand[0], SDG_ROLE_X, &q.x, &q.x_box, gaps, x_data);
   operand_make(&q.call.operand[1], SDG_ROLE_DY, &q.y, &q.y_box, gaps, y_data);
   struct sdg_args_cudnnConvolutionBackwardFilter args = {
-      .handle = (cudnnHandle_t)lanes_stream(1),
+      .handle = (cudnnHandle_t)fake_cuda_stream(1),
       .alpha = &one,
       .beta = &p->beta,
       .xDesc = (cudnnTensorDescriptor_t)&q.x,
@@ -452,23 +452,23 @@ static void wgrad_run(const problem_t *p, int rank) {
     REQUIRE(!sdg_cudnn_get()->cudnnConvolutionBackwardFilter(
         args.handle, args.alpha, args.xDesc, args.x, args.dyDesc, args.dy,
         args.convDesc, args.algo, NULL, 0, args.beta, args.dwDesc, args.dw));
-  lanes_drain();
+  fake_cuda_drain();
   filter_check(p, &all, &q.w);
   sdg_plan_destroy(plan);
-  REQUIRE(fakeconv_living() == 0);
+  REQUIRE(fake_conv_living() == 0);
   program_free(&q);
 }
 
 static void (*run_one)(const problem_t *p, int rank);
 
 static void problems_body(int rank) {
-  (void)lanes_stream(1);
+  (void)fake_cuda_stream(1);
   for (int64_t c = 0; c < random_cases(1000); c++) {
     problem_t problem;
     problem_draw(&problem);
     uint64_t common = random_state;
-    lanes_order((lanes_order_t)(c % LANES_ORDERS));
-    fakeconv_refuse_views(problem.refuse_views);
+    fake_cuda_order((fake_cuda_order_t)(c % FAKE_CUDA_ORDERS));
+    fake_conv_refuse_views(problem.refuse_views);
     run_one(&problem, rank);
     random_state = common;
     problem_free(&problem);
@@ -481,13 +481,13 @@ static const char *const meshes[] = {"y=3", "y=2,x=2", "y=4", "y=1"};
 
 START_TEST(data_gradients_of_ranks_are_those_of_one) {
   run_one = dgrad_run;
-  lanes_ranks_run(meshes[_i], problems_body);
+  fake_cuda_ranks_run(meshes[_i], problems_body);
 }
 END_TEST
 
 START_TEST(filter_gradients_of_ranks_are_those_of_one) {
   run_one = wgrad_run;
-  lanes_ranks_run(meshes[_i], problems_body);
+  fake_cuda_ranks_run(meshes[_i], problems_body);
 }
 END_TEST
 
@@ -517,7 +517,7 @@ static problem_t transposed(int64_t x_extent) {
 }
 
 static void extents_body(int rank) {
-  (void)lanes_stream(1);
+  (void)fake_cuda_stream(1);
   // floor((N + 2 - 3) / 2) + 1 = 5 of N = 9 and 10.
   for (int64_t extent = 7; extent <= 12; extent++) {
     problem_t p = transposed(extent);
@@ -535,12 +535,12 @@ static void extents_body(int rank) {
 }
 
 START_TEST(extents_of_dx_that_no_dy_is_of_are_refused) {
-  lanes_ranks_run("y=1", extents_body);
+  fake_cuda_ranks_run("y=1", extents_body);
 }
 END_TEST
 
 static void channels_body(int rank) {
-  (void)lanes_stream(1);
+  (void)fake_cuda_stream(1);
   problem_t p = transposed(9);
   p.x_extent[1] = p.y_extent[1] = 2;
   p.axis_of[1] = 0;
@@ -557,12 +557,12 @@ static void channels_body(int rank) {
 }
 
 START_TEST(split_channels_are_refused) {
-  lanes_ranks_run("y=2", channels_body);
+  fake_cuda_ranks_run("y=2", channels_body);
 }
 END_TEST
 
 int main(void) {
-  fakeconv_install(NULL, 0);
+  fake_conv_install(NULL, 0);
   Suite *suite = suite_create("convgrad");
   TCase *cases = tcase_create("convgrad");
   tcase_set_timeout(cases, 60);

@@ -7,8 +7,8 @@
 
 #include "rules/vendor/args.h"
 #include "src/exchange/exec.h"
-#include "tests/unit/brute.h"
-#include "tests/unit/fakeconv.h"
+#include "tests/unit/random.h"
+#include "tests/unit/fake_conv.h"
 
 enum { RANKS = 3, ROWS = 30, COLUMNS = 8 };
 
@@ -128,7 +128,7 @@ static sdg_call_t call_of(int entry, const void *args) {
 }
 
 static void setup(void) {
-  fakeconv_install(engine, sizeof engine / sizeof engine[0]);
+  fake_conv_install(engine, sizeof engine / sizeof engine[0]);
   REQUIRE(!sdg_mesh_parse("y=3", RANKS, &mesh));
   section = (sdg_section_t){.strategy = SDG_STRATEGY_AUTO};
   tagging = (sdg_tagging_t){.section = &section,
@@ -189,7 +189,7 @@ static void strategy_expect(int algo, const char *strategy) {
   ck_assert_str_eq(sdg_last_error(), "");
   sdg_plan_destroy(enough);
   sdg_plan_destroy(short_of_one);
-  ck_assert_int_eq(fakeconv_living(), 0);
+  ck_assert_int_eq(fake_conv_living(), 0);
 }
 
 START_TEST(the_workspace_that_a_query_names_is_enough_and_no_more) {
@@ -225,7 +225,7 @@ START_TEST(an_algorithm_that_nothing_takes_is_the_engines_word) {
   ck_assert_int_eq(plan->refusal, CUDNN_STATUS_NOT_SUPPORTED);
   ck_assert_int_eq(plan->steps, 0);
   sdg_plan_destroy(plan);
-  ck_assert_int_eq(fakeconv_living(), 0);
+  ck_assert_int_eq(fake_conv_living(), 0);
 }
 END_TEST
 
@@ -278,7 +278,7 @@ START_TEST(a_stride_that_the_vendors_int_cannot_hold_is_refused) {
   section.strategy = SDG_STRATEGY_EXTEND;
   ck_assert_int_eq((int)sdg_conv_plan(&call, &tagging, &plan),
                    SDG_E_VENDOR_CALL);
-  ck_assert_int_eq(fakeconv_living(), 0);
+  ck_assert_int_eq(fake_conv_living(), 0);
 }
 END_TEST
 

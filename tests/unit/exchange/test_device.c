@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/base/vendor.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 #include "tests/unit/harness.h"
 #include "tests/unit/job.h"
 

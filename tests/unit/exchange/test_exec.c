@@ -8,8 +8,8 @@
 
 #include "src/exchange/comm.h"
 #include "src/geometry/transfer.h"
-#include "tests/unit/brute.h"
-#include "tests/unit/lanes.h"
+#include "tests/unit/random.h"
+#include "tests/unit/fake_cuda.h"
 
 enum { ROWS = 23, COLUMNS = 5, RANKS = 3, CALLS = 12 };
 
@@ -74,7 +74,7 @@ static int sub_call(void *state, int index, const sdg_call_t *call,
                    .x = sdg_exec_address(exec, slab),
                    .y = call->operand[1].data};
   memcpy(mine->stride, exec->plan->slab[slab].stride, sizeof mine->stride);
-  lanes_enqueue(exec->stream, y_compute, mine);
+  fake_cuda_enqueue(exec->stream, y_compute, mine);
   return failing_status;
 }
 
@@ -155,16 +155,16 @@ static void calls_run(int rank, bool by_column, int (*stream_of)(int call)) {
   sdg_plan_t *plan = plan_make(&call, rank);
   for (int c = 0; c < CALLS; c++) {
     int index = stream_of(c);
-    cudaStream_t stream = lanes_stream(index);
+    cudaStream_t stream = fake_cuda_stream(index);
     task[c] = (task_t){.shard = &shard, .value = (float)(c + 1)};
-    lanes_enqueue(stream, x_write, &task[c]);
+    fake_cuda_enqueue(stream, x_write, &task[c]);
     sdg_outcome_t outcome;
     call.operand[1].data = shard.y[c];
     REQUIRE(!sdg_exec_run(plan, &call, stream, NULL, &outcome));
     REQUIRE(outcome.vendor == failing_status);
     REQUIRE(outcome.calls == (failing_status ? 0 : 1));
   }
-  lanes_drain();
+  fake_cuda_drain();
   for (int c = 0; c < CALLS; c++)
     y_check(&shard, shard.y[c], (float)(c + 1));
   sdg_plan_destroy(plan);
@@ -176,26 +176,26 @@ static int same_stream(int call) {
 }
 
 static void in_order_body(int rank) {
-  (void)lanes_stream(2);
-  for (int order = 0; order < 2 * LANES_ORDERS; order++) {
-    lanes_order((lanes_order_t)(order / 2));
+  (void)fake_cuda_stream(2);
+  for (int order = 0; order < 2 * FAKE_CUDA_ORDERS; order++) {
+    fake_cuda_order((fake_cuda_order_t)(order / 2));
     calls_run(rank, order % 2, same_stream);
   }
 }
 
 START_TEST(lanes_order_messages_between_the_programs_work) {
-  lanes_ranks_run("y=3", in_order_body);
+  fake_cuda_ranks_run("y=3", in_order_body);
 }
 END_TEST
 
 // x is written on the streams of the calls: the program orders them itself, by
 // letting each finish, but for the plans' shared scratch.
 static void two_streams_body(int rank) {
-  (void)lanes_stream(2);
+  (void)fake_cuda_stream(2);
   static shard_t shard[2];
   static task_t task[2];
-  for (int order = 0; order < 2 * LANES_ORDERS; order++) {
-    lanes_order((lanes_order_t)(order / 2));
+  for (int order = 0; order < 2 * FAKE_CUDA_ORDERS; order++) {
+    fake_cuda_order((fake_cuda_order_t)(order / 2));
     bool renew = order % 2;
     sdg_plan_t *plan[2];
     for (int s = 0; s < 2; s++) {
@@ -207,12 +207,12 @@ static void two_streams_body(int rank) {
       sdg_call_t call = call_of(&shard[s], shard[s].y[0]);
       plan[s] = plan_make(&call, rank);
       sdg_outcome_t outcome;
-      cudaStream_t stream = lanes_stream(renew ? 1 : 2 - s);
+      cudaStream_t stream = fake_cuda_stream(renew ? 1 : 2 - s);
       REQUIRE(!sdg_exec_run(plan[s], &call, stream, NULL, &outcome));
       if (renew)
-        lanes_stream_renew(1);
+        fake_cuda_stream_renew(1);
     }
-    lanes_drain();
+    fake_cuda_drain();
     for (int s = 0; s < 2; s++) {
       y_check(&shard[s], shard[s].y[0], (float)(s + 1));
       sdg_plan_destroy(plan[s]);
@@ -221,25 +221,25 @@ static void two_streams_body(int rank) {
 }
 
 START_TEST(scratch_passes_from_stream_to_stream_in_the_calls_order) {
-  lanes_ranks_run("y=3", two_streams_body);
+  fake_cuda_ranks_run("y=3", two_streams_body);
 }
 END_TEST
 
 static void failing_body(int rank) {
-  (void)lanes_stream(2);
+  (void)fake_cuda_stream(2);
   failing_status = rank == 1 ? 9 : 0;
   calls_run(rank, false, same_stream);
 }
 
 START_TEST(a_refused_sub_call_leaves_no_other_rank_waiting) {
-  lanes_ranks_run("y=3", failing_body);
+  fake_cuda_ranks_run("y=3", failing_body);
 }
 END_TEST
 
 // Rank 0 sends all it has and waits for nothing; the program then overwrites
 // it.
 static void sender_body(int rank) {
-  (void)lanes_stream(2);
+  (void)fake_cuda_stream(2);
   static shard_t shard;
   shard.own = (sdg_range_t){first_row[rank], first_row[rank + 1]};
   sdg_call_t call = call_of(&shard, shard.y[0]);
@@ -266,12 +266,12 @@ static void sender_body(int rank) {
   sdg_comm_t *comm; // made where all ranks are: rank 2 has nothing to exchange
   REQUIRE(!sdg_comm_get(plan->axes, &comm));
   task_t before = {.shard = &shard, .value = 1}, after = {&shard, 2, 0, 0, {0}};
-  lanes_order(LANES_COMM_LATE);
-  lanes_enqueue(lanes_stream(1), x_write, &before);
+  fake_cuda_order(FAKE_CUDA_COMM_LATE);
+  fake_cuda_enqueue(fake_cuda_stream(1), x_write, &before);
   sdg_outcome_t outcome;
-  REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
-  lanes_enqueue(lanes_stream(1), x_write, &after);
-  lanes_drain();
+  REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome));
+  fake_cuda_enqueue(fake_cuda_stream(1), x_write, &after);
+  fake_cuda_drain();
   for (int64_t i = 0; rank == 1 && i < first_row[1] * COLUMNS; i++)
     REQUIRE(shard.y[0][i] == (float)(1 + i));
   sdg_transfer_fini(&transfer);
@@ -279,14 +279,14 @@ static void sender_body(int rank) {
 }
 
 START_TEST(data_that_a_rank_only_sends_has_left_when_the_program_continues) {
-  lanes_ranks_run("y=3", sender_body);
+  fake_cuda_ranks_run("y=3", sender_body);
 }
 END_TEST
 
 static void one_gpu_body(int rank) {
   sdg_comm_t *comm;
   if (rank > 0)
-    lanes_share_gpu();
+    fake_cuda_share_gpu();
   REQUIRE(sdg_comm_get(1, &comm) == SDG_E_ONE_GPU);
   REQUIRE(strstr(sdg_last_error(), "ranks 1 and 2 are on GPU 0000:07:00.0"));
 }
@@ -298,7 +298,7 @@ static void told_apart_body(int rank) {
   snprintf(number, sizeof number, "%d", rank);
   setenv("NCCL_HOSTID", number, 1);
   if (rank > 0)
-    lanes_share_gpu();
+    fake_cuda_share_gpu();
   REQUIRE(sdg_comm_get(1, &comm) == SDG_OK);
 }
 
@@ -338,7 +338,7 @@ static sdg_plan_t *sums_make(const sdg_call_t *call, int rank) {
 }
 
 static void sums_body(int rank) {
-  (void)lanes_stream(2);
+  (void)fake_cuda_stream(2);
   static shard_t shard;
   shard.own = (sdg_range_t){rank, rank + 1};
   for (int k = 0; k < CALLS; k++) {
@@ -346,10 +346,10 @@ static void sums_body(int rank) {
     sdg_plan_t *plan = sums_make(&call, rank);
     task_t task = {.shard = &shard, .value = (float)(k + 1)}, *kept = &task;
     sdg_outcome_t outcome;
-    lanes_order((lanes_order_t)(k % LANES_ORDERS));
-    lanes_enqueue(lanes_stream(1), x_write, kept);
-    REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
-    lanes_drain();
+    fake_cuda_order((fake_cuda_order_t)(k % FAKE_CUDA_ORDERS));
+    fake_cuda_enqueue(fake_cuda_stream(1), x_write, kept);
+    REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome));
+    fake_cuda_drain();
     sdg_plan_destroy(plan);
     for (int64_t j = 0; j < COLUMNS; j++) {
       float sum = 0;
@@ -361,14 +361,14 @@ static void sums_body(int rank) {
 }
 
 START_TEST(sums_over_ranks_wait_for_the_lane_before_and_are_waited_for) {
-  lanes_ranks_run("y=3", sums_body);
+  fake_cuda_ranks_run("y=3", sums_body);
 }
 END_TEST
 
 // A row is summed over one axis; y gets that, or, of the second call, what the
 // sum of these sums over the other axis is.
 static void axes_body(int rank) {
-  (void)lanes_stream(2);
+  (void)fake_cuda_stream(2);
   static shard_t shard;
   shard.own = (sdg_range_t){rank, rank + 1};
   sdg_box_t row = rows_box(0, 1);
@@ -390,9 +390,9 @@ static void axes_body(int rank) {
                            SDG_COPY_STRIP));
     task_t task = {.shard = &shard, .value = 1}, *kept = &task;
     sdg_outcome_t outcome;
-    lanes_enqueue(lanes_stream(1), x_write, kept);
-    REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
-    lanes_drain();
+    fake_cuda_enqueue(fake_cuda_stream(1), x_write, kept);
+    REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome));
+    fake_cuda_drain();
     sdg_plan_destroy(plan);
     for (int64_t j = 0; j < COLUMNS; j++) {
       float found = 0;
@@ -405,13 +405,13 @@ static void axes_body(int rank) {
 }
 
 START_TEST(a_plan_sums_over_several_sets_of_axes) {
-  lanes_ranks_run("a=2,b=2", axes_body);
+  fake_cuda_ranks_run("a=2,b=2", axes_body);
 }
 END_TEST
 
 // A row goes to the other rank along one axis, and on along the other.
 static void exchanges_body(int rank) {
-  (void)lanes_stream(2);
+  (void)fake_cuda_stream(2);
   static shard_t shard;
   shard.own = (sdg_range_t){rank, rank + 1};
   sdg_box_t row = rows_box(0, 1);
@@ -434,16 +434,16 @@ static void exchanges_body(int rank) {
   }
   task_t task = {.shard = &shard, .value = 1}, *kept = &task;
   sdg_outcome_t outcome;
-  lanes_enqueue(lanes_stream(1), x_write, kept);
-  REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
-  lanes_drain();
+  fake_cuda_enqueue(fake_cuda_stream(1), x_write, kept);
+  REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome));
+  fake_cuda_drain();
   sdg_plan_destroy(plan);
   for (int64_t j = 0; j < COLUMNS; j++)
     REQUIRE(shard.y[0][j] == (float)(1 + (3 - rank) * COLUMNS + j));
 }
 
 START_TEST(a_plan_exchanges_over_several_sets_of_axes) {
-  lanes_ranks_run("a=2,b=2", exchanges_body);
+  fake_cuda_ranks_run("a=2,b=2", exchanges_body);
 }
 END_TEST
 
@@ -470,16 +470,16 @@ static void rehomed_body(int rank) {
   REQUIRE(plan->step[0].copy == SDG_COPY_ACTIVATION);
   task_t task = {.shard = &shard, .value = 1}, *kept = &task;
   sdg_outcome_t outcome;
-  lanes_enqueue(lanes_stream(1), x_write, kept);
-  REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
-  lanes_drain();
+  fake_cuda_enqueue(fake_cuda_stream(1), x_write, kept);
+  REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome));
+  fake_cuda_drain();
   sdg_plan_destroy(plan);
   for (int64_t j = 0; j < COLUMNS; j++)
     REQUIRE(shard.y[0][j] == (float)(1 + rank * COLUMNS + j));
 }
 
 START_TEST(a_fetched_tensor_replaces_an_operand) {
-  lanes_ranks_run("y=3", rehomed_body);
+  fake_cuda_ranks_run("y=3", rehomed_body);
 }
 END_TEST
 
@@ -496,7 +496,7 @@ static void prefetch_run(int rank, bool by_column, bool along) {
     call[s] = call_of(&shard[s], shard[s].y[0]);
     plan[s] = plan_make(&call[s], rank);
     task[s] = (task_t){.shard = &shard[s], .value = (float)(s + 1)};
-    lanes_enqueue(lanes_stream(1), x_write, &task[s]);
+    fake_cuda_enqueue(fake_cuda_stream(1), x_write, &task[s]);
   }
   sdg_plan_t *none = sdg_plan_create("test");
   sdg_outcome_t outcome;
@@ -504,15 +504,16 @@ static void prefetch_run(int rank, bool by_column, bool along) {
   REQUIRE(!sdg_plan_is_early(plan[1], 0));
   sdg_plan_keep(plan[1]);
   REQUIRE(sdg_plan_is_early(plan[1], 0) && !sdg_plan_is_early(plan[1], 1));
-  REQUIRE(!sdg_exec_run_how(along ? plan[0] : none, &call[0], lanes_stream(1),
-                            NULL, &(sdg_exec_how_t){.prefetch = &prefetch},
-                            &outcome));
+  REQUIRE(!sdg_exec_run_how(
+      along ? plan[0] : none, &call[0], fake_cuda_stream(1), NULL,
+      &(sdg_exec_how_t){.prefetch = &prefetch}, &outcome));
   if (!along) // a call in between has the scratch
-    REQUIRE(!sdg_exec_run(plan[0], &call[0], lanes_stream(1), NULL, &outcome));
-  REQUIRE(!sdg_exec_run_how(plan[1], &call[1], lanes_stream(2), NULL,
+    REQUIRE(
+        !sdg_exec_run(plan[0], &call[0], fake_cuda_stream(1), NULL, &outcome));
+  REQUIRE(!sdg_exec_run_how(plan[1], &call[1], fake_cuda_stream(2), NULL,
                             &(sdg_exec_how_t){.rest = true}, &outcome));
   REQUIRE(outcome.calls == 1);
-  lanes_drain();
+  fake_cuda_drain();
   for (int s = 0; s < 2; s++) {
     y_check(&shard[s], shard[s].y[0], (float)(s + 1));
     sdg_plan_destroy(plan[s]);
@@ -521,16 +522,16 @@ static void prefetch_run(int rank, bool by_column, bool along) {
 }
 
 static void early_body(int rank) {
-  (void)lanes_stream(2);
-  for (int order = 0; order < LANES_ORDERS; order++)
+  (void)fake_cuda_stream(2);
+  for (int order = 0; order < FAKE_CUDA_ORDERS; order++)
     for (int kind = 0; kind < 4; kind++) {
-      lanes_order((lanes_order_t)order);
+      fake_cuda_order((fake_cuda_order_t)order);
       prefetch_run(rank, kind % 2, kind / 2);
     }
 }
 
 START_TEST(an_exchange_may_come_before_its_call) {
-  lanes_ranks_run("y=3", early_body);
+  fake_cuda_ranks_run("y=3", early_body);
 }
 END_TEST
 
@@ -574,17 +575,17 @@ START_TEST(an_exchange_is_early_that_needs_the_operand_alone) {
 END_TEST
 
 START_TEST(two_ranks_on_one_gpu_are_named_before_nccl_does) {
-  lanes_ranks_run("y=3", one_gpu_body);
+  fake_cuda_ranks_run("y=3", one_gpu_body);
 }
 END_TEST
 
 START_TEST(ranks_that_nccl_takes_for_machines_may_share_a_gpu) {
-  lanes_ranks_run("y=3", told_apart_body);
+  fake_cuda_ranks_run("y=3", told_apart_body);
 }
 END_TEST
 
 int main(void) {
-  lanes_install();
+  fake_cuda_install();
   Suite *suite = suite_create("exec");
   TCase *cases = tcase_create("exec");
   tcase_set_timeout(cases, 60);

@@ -7,7 +7,7 @@
 
 #include "src/base/digest.h"
 #include "src/base/vendor.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 #include "tests/unit/harness.h"
 #include "tests/unit/job.h"
 

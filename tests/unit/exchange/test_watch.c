@@ -11,7 +11,7 @@
 #include "src/control/control.h"
 #include "src/exchange/comm.h"
 #include "src/job/job.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 #include "tests/unit/job.h"
 
 // Transfers enqueued and ended; an event stands for those at its record.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules: which tensors a section is about.
-#include "tests/unit/rulestext.h"
+#include "tests/unit/rules_text.h"
 
 START_TEST(dimensions_have_their_names) {
   static const struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules: sections about products of matrices, and what programs say of
 // these.
-#include "tests/unit/rulestext.h"
+#include "tests/unit/rules_text.h"
 
 static bool about(const sdg_rules_t *rules, const char *entry, int64_t m,
                   int64_t n, int64_t k, int dims) {

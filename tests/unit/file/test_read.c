@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules: what is read from a file and the short form, and what is said
 // about faults.
-#include "tests/unit/rulestext.h"
+#include "tests/unit/rules_text.h"
 
 static const char full[] =
     "[mesh]\n"

@@ -2,7 +2,7 @@
 // Boxes against sets of points.
 #include "src/geometry/box.h"
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { CASES = 100000, SIDE = 6 };
 

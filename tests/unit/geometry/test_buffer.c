@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/geometry/transfer.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { ARENA = 512, TENSORS = 8, ELEMENTS = 4096, RANKS = 6 };
 

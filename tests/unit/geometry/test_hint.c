@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { BYTES = 48, FIRST = 4096 };
 

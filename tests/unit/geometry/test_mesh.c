@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { CASES = 20000 };
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { CASES = 20000 };
 

@@ -2,7 +2,7 @@
 // Ranges that go around the end of a dimension, against sets of rows.
 #include "src/geometry/ring.h"
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 // Whether a row of a ring is in a range that may go around its end.
 static bool on_ring(sdg_range_t range, int64_t row, int64_t extent) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { CASES = 100000, RANKS = 8, POINTS = 40 * 40 * 40 };
 

@@ -7,8 +7,8 @@
 
 #include "src/call/tag.h"
 #include "src/job/job.h"
-#include "tests/unit/brute.h"
-#include "tests/unit/lanes.h"
+#include "tests/unit/random.h"
+#include "tests/unit/fake_cuda.h"
 
 static char descriptors[8];
 
@@ -71,7 +71,7 @@ static void keeping_body(int rank) {
 }
 
 START_TEST(extents_of_all_ranks_are_kept_for_a_generation) {
-  lanes_ranks_run("y=3", keeping_body);
+  fake_cuda_ranks_run("y=3", keeping_body);
 }
 END_TEST
 
@@ -106,7 +106,7 @@ static void details_body(int rank) {
 }
 
 START_TEST(lists_of_any_length_are_kept_with_the_extents) {
-  lanes_ranks_run("y=3", details_body);
+  fake_cuda_ranks_run("y=3", details_body);
 }
 END_TEST
 
@@ -123,7 +123,7 @@ static void nesting_body(int rank) {
 }
 
 START_TEST(all_ranks_know_how_a_tensor_nests_in_memory) {
-  lanes_ranks_run("y=3", nesting_body);
+  fake_cuda_ranks_run("y=3", nesting_body);
 }
 END_TEST
 
@@ -161,7 +161,7 @@ static void differing_body(int rank) {
 }
 
 START_TEST(a_disagreement_names_ranks_and_numbers_on_every_rank) {
-  lanes_ranks_run("y=3", differing_body);
+  fake_cuda_ranks_run("y=3", differing_body);
 }
 END_TEST
 
@@ -175,7 +175,7 @@ static void layout_body(int rank) {
 }
 
 START_TEST(strides_of_one_element_are_no_layout) {
-  lanes_ranks_run("y=3", layout_body);
+  fake_cuda_ranks_run("y=3", layout_body);
 }
 END_TEST
 
@@ -189,7 +189,7 @@ static void cutting_body(int rank) {
 }
 
 START_TEST(scales_may_be_cut_as_activations_are) {
-  lanes_ranks_run("y=3", cutting_body);
+  fake_cuda_ranks_run("y=3", cutting_body);
 }
 END_TEST
 
@@ -202,12 +202,12 @@ static void diverging_body(int rank) {
 }
 
 START_TEST(different_calls_break_the_job) {
-  lanes_ranks_run("y=3", diverging_body);
+  fake_cuda_ranks_run("y=3", diverging_body);
 }
 END_TEST
 
 int main(void) {
-  lanes_install();
+  fake_cuda_install();
   Suite *suite = suite_create("agree");
   TCase *cases = tcase_create("agree");
   tcase_set_timeout(cases, 60);

@@ -11,7 +11,7 @@
 #include "src/control/thread_name.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 #include "tests/unit/job.h"
 
 enum { RANKS = 3, THREADS = 3, TURNS_MAX = 8000 };

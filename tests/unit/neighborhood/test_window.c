@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/geometry/transfer.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { CASES = 100000, DIMS = 3, RANKS = 27, EXTENT_MAX = 60 };
 

@@ -6,8 +6,8 @@
 
 #include "rules/place/tagging.h"
 #include "tests/unit/agreed.h"
-#include "tests/unit/brute.h"
-#include "tests/unit/lanes.h"
+#include "tests/unit/random.h"
+#include "tests/unit/fake_cuda.h"
 
 enum { RANKS = AGREED_RANKS };
 static const int64_t channels[] = {3, 3, 3};
@@ -65,7 +65,7 @@ static void alike_body(int rank) {
 }
 
 START_TEST(operands_that_are_cut_alike_stay) {
-  lanes_ranks_run("y=3", alike_body);
+  fake_cuda_ranks_run("y=3", alike_body);
 }
 END_TEST
 
@@ -101,7 +101,7 @@ static void rows_body(int rank) {
 }
 
 START_TEST(operands_in_other_rows_come_to_the_one_that_leads) {
-  lanes_ranks_run("y=3", rows_body);
+  fake_cuda_ranks_run("y=3", rows_body);
 }
 END_TEST
 
@@ -124,7 +124,7 @@ static void sections_body(int rank) {
 }
 
 START_TEST(an_operand_is_where_a_section_of_its_own_says) {
-  lanes_ranks_run("y=3", sections_body);
+  fake_cuda_ranks_run("y=3", sections_body);
 }
 END_TEST
 
@@ -140,7 +140,7 @@ static void other_sizes_body(int rank) {
 }
 
 START_TEST(operands_of_other_sizes_are_left_to_the_op) {
-  lanes_ranks_run("y=3", other_sizes_body);
+  fake_cuda_ranks_run("y=3", other_sizes_body);
 }
 END_TEST
 
@@ -163,12 +163,12 @@ static void broadcast_body(int rank) {
 }
 
 START_TEST(broadcast_operands_are_cut_only_where_they_have_elements) {
-  lanes_ranks_run("y=3", broadcast_body);
+  fake_cuda_ranks_run("y=3", broadcast_body);
 }
 END_TEST
 
 int main(void) {
-  lanes_install();
+  fake_cuda_install();
   Suite *suite = suite_create("colocate");
   TCase *cases = tcase_create("colocate");
   tcase_set_timeout(cases, 60);

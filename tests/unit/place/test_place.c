@@ -4,7 +4,7 @@
 
 #include "tests/unit/agreed.h"
 #include "tests/unit/harness.h"
-#include "tests/unit/lanes.h"
+#include "tests/unit/fake_cuda.h"
 
 enum { RANKS = AGREED_RANKS, H = 2, W = 3 };
 static const int64_t channels[RANKS] = {3, 3, 3};
@@ -63,7 +63,7 @@ static void ones_body(int rank) {
 }
 
 START_TEST(one_row_on_every_rank_is_the_same_where_ops_repeat_it) {
-  lanes_ranks_run("y=3", ones_body);
+  fake_cuda_ranks_run("y=3", ones_body);
 }
 END_TEST
 
@@ -88,7 +88,7 @@ static void order_body(int rank) {
 }
 
 START_TEST(the_section_of_the_call_comes_before_the_operands_own) {
-  lanes_ranks_run("y=3", order_body);
+  fake_cuda_ranks_run("y=3", order_body);
 }
 END_TEST
 
@@ -119,7 +119,7 @@ static void differing_body(int rank) {
 }
 
 START_TEST(extents_that_make_no_tensor_have_no_reading) {
-  lanes_ranks_run("y=3", differing_body);
+  fake_cuda_ranks_run("y=3", differing_body);
 }
 END_TEST
 
@@ -135,12 +135,12 @@ static void lacking_body(int rank) {
 }
 
 START_TEST(a_tensor_without_the_dimension_has_no_reading) {
-  lanes_ranks_run("y=3", lacking_body);
+  fake_cuda_ranks_run("y=3", lacking_body);
 }
 END_TEST
 
 int main(void) {
-  lanes_install();
+  fake_cuda_install();
   Suite *suite = suite_create("place");
   TCase *cases = tcase_create("place");
   tcase_set_timeout(cases, 60);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "tests/unit/agreed.h"
-#include "tests/unit/brute.h"
-#include "tests/unit/lanes.h"
+#include "tests/unit/random.h"
+#include "tests/unit/fake_cuda.h"
 
 // A tensor of [2, c[r], h[r], 8] on rank r, agreed.
 static void operand_add(sdg_call_t *call, sdg_role_t role, const int64_t *c,
@@ -66,7 +66,7 @@ static void sections_body(int rank) {
 }
 
 START_TEST(the_first_section_that_matches_global_extents_decides) {
-  lanes_ranks_run("y=3", sections_body);
+  fake_cuda_ranks_run("y=3", sections_body);
 }
 END_TEST
 
@@ -86,7 +86,7 @@ static void parting_body(int rank) {
 }
 
 START_TEST(ranks_that_see_different_matches_fail_alike) {
-  lanes_ranks_run("y=3", parting_body);
+  fake_cuda_ranks_run("y=3", parting_body);
 }
 END_TEST
 
@@ -119,7 +119,7 @@ static void placing_body(int rank) {
 }
 
 START_TEST(activations_are_placed_where_the_ranks_hold_them) {
-  lanes_ranks_run("y=3", placing_body);
+  fake_cuda_ranks_run("y=3", placing_body);
 }
 END_TEST
 
@@ -145,7 +145,7 @@ static void passing_body(int rank) {
 }
 
 START_TEST(a_descriptor_passes_only_where_no_section_can_match) {
-  lanes_ranks_run("y=3", passing_body);
+  fake_cuda_ranks_run("y=3", passing_body);
 }
 END_TEST
 
@@ -230,7 +230,7 @@ static void twice_body(int rank) {
 }
 
 START_TEST(sizes_that_are_two_products_by_two_sections_fail) {
-  lanes_ranks_run("y=3", twice_body);
+  fake_cuda_ranks_run("y=3", twice_body);
 }
 END_TEST
 
@@ -262,12 +262,12 @@ static void coordinates_body(int rank) {
 }
 
 START_TEST(coordinates_are_split_as_the_tensor_that_they_belong_to) {
-  lanes_ranks_run("y=3", coordinates_body);
+  fake_cuda_ranks_run("y=3", coordinates_body);
 }
 END_TEST
 
 int main(void) {
-  lanes_install();
+  fake_cuda_install();
   Suite *suite = suite_create("tagging");
   TCase *cases = tcase_create("tagging");
   tcase_set_timeout(cases, 60);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 // A mean's gradient is in units of 1/SHARE: windows have at most 5x5 elements.
 enum { DIMS = 4, MOST = 16, SHARE = 3600, POISON = 1 << 24 };

@@ -8,7 +8,7 @@
 
 #include "rules/vendor/vendor.h"
 #include "src/base/vendor.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 #include "tests/unit/job.h"
 
 static cublasStatus_t host_mode(cublasHandle_t handle,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { X = 0x1000, Y = 0x2000, COLUMNS = 6, ROWS = 4 };
 static const sdg_mesh_t mesh = {.axes = 1, .name = {"y"}, .size = {2}};

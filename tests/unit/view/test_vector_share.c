@@ -5,7 +5,7 @@
 #include <library_types.h>
 #include <string.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { ARENA = 2048, RANKS = 12, AT = 0x10000, TYPES = 4 };
 static const int types[TYPES] = {CUDA_R_16F, CUDA_R_32F, CUDA_R_64F,

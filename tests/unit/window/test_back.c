@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum { CASES = 60000, ROWS = 160, TAPS = 9 };
 

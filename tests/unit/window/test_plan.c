@@ -10,9 +10,9 @@
 #include "src/exchange/exec.h"
 #include "src/geometry/ring.h"
 #include "src/job/job.h"
-#include "tests/unit/brute.h"
-#include "tests/unit/extra.h"
-#include "tests/unit/lanes.h"
+#include "tests/unit/random.h"
+#include "tests/unit/repair_memory.h"
+#include "tests/unit/fake_cuda.h"
 #include "tests/unit/messages.h"
 
 enum { DIMS = 4, MAX = 14, ELEMENTS = 8192, SUBS = SDG_PIECES_MAX };
@@ -136,7 +136,7 @@ static int sub_run(void *user, int index, const sdg_call_t *call,
   s->y = sdg_exec_element(exec, s->slabs.y, &s->piece.y);
   if (s->slabs.z >= 0)
     s->z = sdg_exec_element(exec, s->slabs.z, &s->piece.y);
-  lanes_enqueue(exec->stream, sub_compute, s);
+  fake_cuda_enqueue(exec->stream, sub_compute, s);
   return 0;
 }
 
@@ -366,8 +366,8 @@ static void problem_run(const problem_t *p, int rank) {
   each(p, &box[2], &right[2], call.operand[2].stride, z_data, 'z');
   sdg_outcome_t outcome;
   if (!plan->literal) {
-    REQUIRE(!sdg_exec_run(plan, &call, lanes_stream(1), NULL, &outcome));
-    lanes_drain();
+    REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome));
+    fake_cuda_drain();
     each(p, &box[1], &right[1], call.operand[1].stride, y_data, '=');
   }
   sdg_plan_destroy(plan);
@@ -377,14 +377,14 @@ static void problem_run(const problem_t *p, int rank) {
 }
 
 static void problems_body(int rank) {
-  (void)lanes_stream(1);
+  (void)fake_cuda_stream(1);
   int ranks = sdg_job_size();
   for (int64_t c = 0; c < random_cases(1500); c++) {
     problem_t problem;
     if (!problem_draw(&problem, ranks))
       continue;
     uint64_t common = random_state;
-    lanes_order((lanes_order_t)(c % LANES_ORDERS));
+    fake_cuda_order((fake_cuda_order_t)(c % FAKE_CUDA_ORDERS));
     problem_run(&problem, rank);
     random_state = common;
     sdg_part_fini(&problem.x_part);
@@ -393,17 +393,17 @@ static void problems_body(int rank) {
 }
 
 START_TEST(outputs_of_three_ranks_are_those_of_one) {
-  lanes_ranks_run("y=3", problems_body);
+  fake_cuda_ranks_run("y=3", problems_body);
 }
 END_TEST
 
 START_TEST(a_rank_alone_wraps_around_to_itself) {
-  lanes_ranks_run("y=1", problems_body);
+  fake_cuda_ranks_run("y=1", problems_body);
 }
 END_TEST
 
 int main(void) {
-  lanes_install();
+  fake_cuda_install();
   Suite *suite = suite_create("windowplan");
   TCase *cases = tcase_create("windowplan");
   tcase_set_timeout(cases, 60);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/geometry/transfer.h"
-#include "tests/unit/drawn.h"
+#include "tests/unit/random_window.h"
 
 enum {
   DIMS = 3,

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "tests/unit/drawn.h"
+#include "tests/unit/random_window.h"
 
 START_TEST(output_count_is_what_fits) {
   for (int64_t i = random_cases(CASES); i > 0; i--) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Naive convolution gradients behind cuDNN's functions, and its descriptors.
-#include "tests/unit/fakeconv.h"
+#include "tests/unit/fake_conv.h"
 
 #include <string.h>
 
 #include "src/base/vendor.h"
 #include "tests/unit/harness.h"
-#include "tests/unit/lanes.h"
+#include "tests/unit/fake_cuda.h"
 
 static int living;
 static bool refuse_views;
 
-void fakeconv_refuse_views(bool refuse) {
+void fake_conv_refuse_views(bool refuse) {
   refuse_views = refuse;
 }
 
-int fakeconv_living(void) {
+int fake_conv_living(void) {
   return living;
 }
 
@@ -231,7 +231,7 @@ static cudnnStatus_t job_add(cudnnHandle_t handle, const job_t *job) {
   job_t *own = malloc(sizeof *own);
   REQUIRE(own);
   *own = *job;
-  lanes_enqueue((cudaStream_t)handle, job_work, own);
+  fake_cuda_enqueue((cudaStream_t)handle, job_work, own);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -370,7 +370,7 @@ static cudnnStatus_t transform(cudnnHandle_t handle, const void *alpha,
                    *(const float *)beta,
                    (float *)(uintptr_t)x_data,
                    y_data};
-  lanes_enqueue((cudaStream_t)handle, turn_work, turn);
+  fake_cuda_enqueue((cudaStream_t)handle, turn_work, turn);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -416,12 +416,12 @@ static void *find(sdg_library_t library, const char *name) {
       return job_fake_find(own_table, own_count, name);
   return library == SDG_LIBRARY_CUDNN
              ? job_fake_find(table, sizeof table / sizeof table[0], name)
-             : lanes_find(library, name);
+             : fake_cuda_find(library, name);
 }
 
-void fakeconv_install(const job_fake_t *own, int count) {
+void fake_conv_install(const job_fake_t *own, int count) {
   own_table = own;
   own_count = count;
-  lanes_install();
+  fake_cuda_install();
   sdg_library_set_finder(find);
 }

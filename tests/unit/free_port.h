@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A TCP port for ranks of a test to meet at. */
-#ifndef SDG_TESTS_UNIT_PORT_H
-#define SDG_TESTS_UNIT_PORT_H
+#ifndef SDG_TESTS_UNIT_FREE_PORT_H
+#define SDG_TESTS_UNIT_FREE_PORT_H
 
 #include <arpa/inet.h>
 #include <check.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cuDNN of host functions that carries out convolutions' gradients on the
- * streams of tests/unit/lanes.h, and takes nothing that is not legal. */
-#ifndef SDG_TESTS_UNIT_FAKECONV_H
-#define SDG_TESTS_UNIT_FAKECONV_H
+ * streams of tests/unit/fake_cuda.h, and takes nothing that is not legal. */
+#ifndef SDG_TESTS_UNIT_FAKE_CONV_H
+#define SDG_TESTS_UNIT_FAKE_CONV_H
 
 #include <cudnn.h>
 
@@ -21,11 +21,11 @@ typedef struct fake_conv {
 } fake_conv_t;
 
 /* Sub-tensors (whose strides leave room) are refused. */
-void fakeconv_refuse_views(bool refuse);
+void fake_conv_refuse_views(bool refuse);
 /* Descriptors that were created and not destroyed. */
-int fakeconv_living(void);
-/* lanes_install() with this cuDNN; functions of `own` (static, NULL: none) come
- * before its own. */
-void fakeconv_install(const job_fake_t *own, int count);
+int fake_conv_living(void);
+/* fake_cuda_install() with this cuDNN; functions of `own` (static, NULL: none)
+ * come before its own. */
+void fake_conv_install(const job_fake_t *own, int count);
 
 #endif

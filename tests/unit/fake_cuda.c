@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA runtime and an NCCL of host functions whose streams a test drains.
-#include "tests/unit/lanes.h"
+#include "tests/unit/fake_cuda.h"
 
 #include <nccl.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 #include "src/base/vendor.h"
 #include "src/job/job.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 #include "tests/unit/job.h"
 
 enum {
@@ -77,7 +77,7 @@ static int queue_of_handle[STREAMS];
 static int handle_count = 1; // 0: the program's first, the default stream
 static struct { int queue, length; } events[EVENTS];
 static int event_count;
-static lanes_order_t drain_order;
+static fake_cuda_order_t drain_order;
 // The watching thread records its event on a stream: guards tails and events.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -89,7 +89,7 @@ typedef struct mailbox {
 } mailbox_t;
 static struct shared {
   _Atomic(int) comms;
-  mailbox_t mail[COMMS][LANES_RANKS][LANES_RANKS]; // [from][to]
+  mailbox_t mail[COMMS][FAKE_CUDA_RANKS][FAKE_CUDA_RANKS]; // [from][to]
 } * shared;
 
 static int queue_make(void) {
@@ -105,7 +105,7 @@ static queue_t *queue_of(cudaStream_t stream) {
 static op_t *op_add(cudaStream_t stream, op_kind_t kind) {
   queue_t *queue = queue_of(stream);
   if (queue->head == queue->tail && queue->tail > OPS / 2)
-    lanes_drain(); // restarts the counts of empty queues
+    fake_cuda_drain(); // restarts the counts of empty queues
   REQUIRE(queue->tail < OPS);
   op_t *op = &queue->op[queue->tail];
   *op = (op_t){.kind = kind};
@@ -178,7 +178,7 @@ static cudaError_t fake_malloc(void **out, size_t bytes) {
 }
 
 static cudaError_t fake_free(void *data) {
-  lanes_drain(); // as CUDA does
+  fake_cuda_drain(); // as CUDA does
   free(data);
   return cudaSuccess;
 }
@@ -243,7 +243,7 @@ static ncclResult_t fake_unique_id(ncclUniqueId *out) {
 
 static ncclResult_t fake_comm_init(ncclComm_t *out, int ranks, ncclUniqueId id,
                                    int me, ncclConfig_t *config) {
-  REQUIRE(config->blocking == 0 && ranks <= LANES_RANKS);
+  REQUIRE(config->blocking == 0 && ranks <= FAKE_CUDA_RANKS);
   comm_t *comm = malloc(sizeof *comm);
   *comm = (comm_t){id.internal[0], ranks, me};
   *out = (ncclComm_t)(void *)comm;
@@ -326,7 +326,8 @@ static void group_combine(group_t *group) {
 // Sends and receives what can be now; true when all is done.
 static bool group_go(group_t *group) {
   const comm_t *comm = group->comm;
-  bool waits[2][LANES_RANKS] = {{false}}; // messages of a pair keep their order
+  bool waits[2][FAKE_CUDA_RANKS] = {
+      {false}}; // messages of a pair keep their order
   int left = 0;
   for (int i = 0; i < group->count; i++) {
     message_t *m = &group->message[i];
@@ -401,10 +402,10 @@ static bool queue_step(queue_t *queue) {
 
 static bool one_step(void) {
   int first =
-      drain_order == LANES_RANDOM ? (int)random_in(0, queue_count - 1) : 0;
+      drain_order == FAKE_CUDA_RANDOM ? (int)random_in(0, queue_count - 1) : 0;
   for (int i = 0; i < queue_count; i++) {
     int q = (first + i) % queue_count;
-    if (drain_order == LANES_COMM_EARLY)
+    if (drain_order == FAKE_CUDA_COMM_EARLY)
       q = queue_count - 1 - q;
     if (queue_step(queues[q]))
       return true;
@@ -412,7 +413,7 @@ static bool one_step(void) {
   return false;
 }
 
-void lanes_drain(void) {
+void fake_cuda_drain(void) {
   for (;;) {
     bool empty = true;
     for (int q = 0; q < queue_count; q++)
@@ -430,11 +431,11 @@ void lanes_drain(void) {
   pthread_mutex_unlock(&lock);
 }
 
-void lanes_order(lanes_order_t order) {
+void fake_cuda_order(fake_cuda_order_t order) {
   drain_order = order;
 }
 
-cudaStream_t lanes_stream(int index) {
+cudaStream_t fake_cuda_stream(int index) {
   while (handle_count <= index) {
     cudaStream_t stream;
     (void)fake_stream_create(&stream, 0);
@@ -442,12 +443,12 @@ cudaStream_t lanes_stream(int index) {
   return (cudaStream_t)(uintptr_t)index;
 }
 
-void lanes_stream_renew(int index) {
+void fake_cuda_stream_renew(int index) {
   queue_of_handle[index] = queue_make();
 }
 
-void lanes_enqueue(cudaStream_t stream, void (*run)(void *argument),
-                   void *argument) {
+void fake_cuda_enqueue(cudaStream_t stream, void (*run)(void *argument),
+                       void *argument) {
   op_t *op = op_add(stream, OP_CALL);
   op->run = run;
   op->argument = argument;
@@ -460,7 +461,7 @@ static cudaError_t fake_device(int *out) {
 
 static bool one_gpu;
 
-void lanes_share_gpu(void) {
+void fake_cuda_share_gpu(void) {
   one_gpu = true;
 }
 
@@ -473,7 +474,7 @@ static cudaError_t fake_bus(char *out, int bytes, int device) {
 
 // ---- the job --------------------------------------------------------------
 
-void *lanes_find(sdg_library_t library, const char *name) {
+void *fake_cuda_find(sdg_library_t library, const char *name) {
   (void)library;
   static const job_fake_t table[] = {
       JOB_FAKE(cudaMemcpyAsync, fake_memcpy),
@@ -503,12 +504,12 @@ void *lanes_find(sdg_library_t library, const char *name) {
   return job_fake_find(table, sizeof table / sizeof table[0], name);
 }
 
-void lanes_install(void) {
-  sdg_library_set_finder(lanes_find);
+void fake_cuda_install(void) {
+  sdg_library_set_finder(fake_cuda_find);
   queue_make(); // of the default stream
 }
 
-void lanes_ranks_run(const char *mesh, void (*body)(int rank)) {
+void fake_cuda_ranks_run(const char *mesh, void (*body)(int rank)) {
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ck_assert_ptr_ne(shared, MAP_FAILED);

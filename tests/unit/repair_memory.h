@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan that repairs may take of memory, besides what it computes there
  * and workspaces. */
-#ifndef SDG_TESTS_UNIT_EXTRA_H
-#define SDG_TESTS_UNIT_EXTRA_H
+#ifndef SDG_TESTS_UNIT_REPAIR_MEMORY_H
+#define SDG_TESTS_UNIT_REPAIR_MEMORY_H
 
 #include <string.h>
 

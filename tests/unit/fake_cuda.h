@@ -2,44 +2,44 @@
 /* A CUDA runtime and an NCCL of host functions, for tests of what is enqueued:
  * streams are queues that nobody works on until the test drains them, in an
  * order that is as bad as the events allow. */
-#ifndef SDG_TESTS_UNIT_LANES_H
-#define SDG_TESTS_UNIT_LANES_H
+#ifndef SDG_TESTS_UNIT_FAKE_CUDA_H
+#define SDG_TESTS_UNIT_FAKE_CUDA_H
 
 #include <cuda_runtime_api.h>
 
 #include "src/base/vendor.h"
 
-enum { LANES_RANKS = 4 };
+enum { FAKE_CUDA_RANKS = 4 };
 
 /* Which streams go on first while several can; the communication stream is the
  * last that is made. */
-typedef enum lanes_order {
-  LANES_COMM_LATE,
-  LANES_COMM_EARLY,
-  LANES_RANDOM,
-  LANES_ORDERS,
-} lanes_order_t;
+typedef enum fake_cuda_order {
+  FAKE_CUDA_COMM_LATE,
+  FAKE_CUDA_COMM_EARLY,
+  FAKE_CUDA_RANDOM,
+  FAKE_CUDA_ORDERS,
+} fake_cuda_order_t;
 
 /* Installs the functions. Before ranks are forked. */
-void lanes_install(void);
+void fake_cuda_install(void);
 /* What that made the finder (src/base/vendor.h). */
-void *lanes_find(sdg_library_t library, const char *name);
+void *fake_cuda_find(sdg_library_t library, const char *name);
 
 /* All ranks say the same of their GPU; otherwise each has its own. */
-void lanes_share_gpu(void);
+void fake_cuda_share_gpu(void);
 
 /* job_run() of tests/unit/job.h, with mailboxes between the ranks. */
-void lanes_ranks_run(const char *mesh, void (*body)(int rank));
+void fake_cuda_ranks_run(const char *mesh, void (*body)(int rank));
 
 /* The cudaStream_t of the program, 0 to 2. */
-cudaStream_t lanes_stream(int index);
+cudaStream_t fake_cuda_stream(int index);
 /* The stream is destroyed, its work goes on, and a new one gets its handle. */
-void lanes_stream_renew(int index);
+void fake_cuda_stream_renew(int index);
 /* Appends work of the program, or of a sub-call. `argument` is borrowed. */
-void lanes_enqueue(cudaStream_t stream, void (*run)(void *argument),
-                   void *argument);
+void fake_cuda_enqueue(cudaStream_t stream, void (*run)(void *argument),
+                       void *argument);
 /* Works until all streams are empty. */
-void lanes_drain(void);
-void lanes_order(lanes_order_t order);
+void fake_cuda_drain(void);
+void fake_cuda_order(fake_cuda_order_t order);
 
 #endif

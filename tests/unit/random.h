@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reproducible random numbers for brute-force tests. */
-#ifndef SDG_TESTS_UNIT_BRUTE_H
-#define SDG_TESTS_UNIT_BRUTE_H
+#ifndef SDG_TESTS_UNIT_RANDOM_H
+#define SDG_TESTS_UNIT_RANDOM_H
 
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows and parts for tests that draw them. */
-#ifndef SDG_TESTS_UNIT_DRAWN_H
-#define SDG_TESTS_UNIT_DRAWN_H
+#ifndef SDG_TESTS_UNIT_RANDOM_WINDOW_H
+#define SDG_TESTS_UNIT_RANDOM_WINDOW_H
 
 #include "rules/window/window.h"
-#include "tests/unit/brute.h"
+#include "tests/unit/random.h"
 
 enum {
   CASES = 100000, /* of one dimension; about 4.5 ranks each */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules for tests of what they say: loaded from a text. */
-#ifndef SDG_TESTS_UNIT_RULESTEXT_H
-#define SDG_TESTS_UNIT_RULESTEXT_H
+#ifndef SDG_TESTS_UNIT_RULES_TEXT_H
+#define SDG_TESTS_UNIT_RULES_TEXT_H
 
 #include <string.h>
 #include <unistd.h>
