@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that is linked to cuDNN; how is up to the build.
-#include "tests/preload/workout.h"
+#include "tests/preload/descriptor_calls.h"
 
 int main(void) {
-  return workout();
+  return descriptor_calls();
 }

@@ -25,7 +25,7 @@ static void *look(const char *name) {
 }
 
 #define CUDNN(name) ((__typeof__(&name))look(#name))
-#include "tests/preload/workout.h"
+#include "tests/preload/descriptor_calls.h"
 
 int main(int argc, char **argv) {
   if (argc > 2)
@@ -40,5 +40,5 @@ int main(int argc, char **argv) {
   dlerror();
   if (dlsym(library, "cudnnNoSuchFunction") || !dlerror())
     return 3;
-  return workout();
+  return descriptor_calls();
 }

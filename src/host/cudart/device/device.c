@@ -118,7 +118,7 @@ cudaError_t cudaDeviceReset(void) {
   host_event_close_all();
   host_ipc_forget_all();
   host_pool_close_all();
-  host_graphmem_close_all();
+  host_graph_memory_close_all();
   host_hint_forget(NULL, SIZE_MAX);
   host_region_free_all();
   host_sticky_clear();

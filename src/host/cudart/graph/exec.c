@@ -34,14 +34,14 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
   free(order);
   if (!sorted)
     return host_result(cudaErrorInvalidValue);
-  error = host_graphmem_instance(graph);
+  error = host_graph_memory_instance(graph);
   if (error)
     return host_result(error);
   cudaGraphExec_t made = calloc(1, sizeof *made);
   if (made)
     made->graph = host_graph_copy(graph);
   if (!made || !made->graph) {
-    host_graphmem_uninstance(graph);
+    host_graph_memory_uninstance(graph);
     free(made);
     return host_result(cudaErrorMemoryAllocation);
   }
@@ -73,7 +73,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
   if (!graphExec)
     return host_result(cudaErrorInvalidValue);
   // Queued work holds its own references.
-  host_graphmem_uninstance(graphExec->graph);
+  host_graph_memory_uninstance(graphExec->graph);
   host_graph_destroy(graphExec->graph);
   free(graphExec);
   return cudaSuccess;
@@ -113,7 +113,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   pthread_mutex_lock(&launch_lock);
   bool frees =
       (graphExec->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
-  error = host_graphmem_launch(graphExec->graph, frees);
+  error = host_graph_memory_launch(graphExec->graph, frees);
   if (error == cudaSuccess)
     error = host_stream_join(found, graphExec->last);
   if (error == cudaSuccess)

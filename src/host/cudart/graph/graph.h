@@ -16,7 +16,7 @@ typedef struct host_task {
   void *(*again)(const void *argument);
 } host_task_t;
 
-struct host_graphmem; /* defined in memory.h */
+struct host_graph_memory; /* defined in memory.h */
 
 /* A memset. cudaMemset3D may capture several slices. */
 typedef struct host_fill {
@@ -34,7 +34,7 @@ typedef struct host_deed {
     cudaEvent_t event;
     cudaGraph_t child; /* a graph that the node owns */
     host_task_t *task; /* for type Kernel */
-    struct host_graphmem
+    struct host_graph_memory
         *memory; /* a reference; for types MemAlloc and MemFree */
   };
 } host_deed_t;

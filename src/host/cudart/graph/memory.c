@@ -9,17 +9,17 @@
 
 // Guards all of it. Taken before the lock of the regions.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static host_graphmem_t *memories;
+static host_graph_memory_t *memories;
 static uint64_t used, used_high, reserved, reserved_high;
 
-static host_graphmem_t *find(const void *pointer) {
-  host_graphmem_t *m = memories;
+static host_graph_memory_t *find(const void *pointer) {
+  host_graph_memory_t *m = memories;
   while (m && m->params.dptr != pointer)
     m = m->next;
   return m;
 }
 
-static void set_live(host_graphmem_t *m, bool live) {
+static void set_live(host_graph_memory_t *m, bool live) {
   if (live && !m->live)
     used += m->params.bytesize;
   if (!live && m->live)
@@ -30,10 +30,10 @@ static void set_live(host_graphmem_t *m, bool live) {
 }
 
 // Frees the memory if nothing refers to it any more.
-static void settle(host_graphmem_t *m) {
+static void settle(host_graph_memory_t *m) {
   if (m->nodes > 0 || m->live)
     return;
-  host_graphmem_t **at = &memories;
+  host_graph_memory_t **at = &memories;
   while (*at && *at != m)
     at = &(*at)->next;
   if (*at) { // not listed after a reset of the device
@@ -58,14 +58,15 @@ static bool is_plain(const struct cudaMemAllocNodeParams *params) {
   return params->bytesize > 0;
 }
 
-cudaError_t host_graphmem_create(const struct cudaMemAllocNodeParams *params,
-                                 host_graphmem_t **out_memory) {
+cudaError_t
+host_graph_memory_create(const struct cudaMemAllocNodeParams *params,
+                         host_graph_memory_t **out_memory) {
   if (!params || !is_plain(params))
     return cudaErrorInvalidValue;
-  host_graphmem_t *made = malloc(sizeof *made);
+  host_graph_memory_t *made = malloc(sizeof *made);
   if (!made)
     return cudaErrorMemoryAllocation;
-  *made = (host_graphmem_t){.params = *params, .nodes = 1};
+  *made = (host_graph_memory_t){.params = *params, .nodes = 1};
   made->params.accessDescs = NULL; // the program's own array
   made->params.accessDescCount = 0;
   cudaError_t error =
@@ -85,31 +86,31 @@ cudaError_t host_graphmem_create(const struct cudaMemAllocNodeParams *params,
   return cudaSuccess;
 }
 
-host_graphmem_t *host_graphmem_find(const void *pointer) {
+host_graph_memory_t *host_graph_memory_find(const void *pointer) {
   pthread_mutex_lock(&lock);
-  host_graphmem_t *found = pointer ? find(pointer) : NULL;
+  host_graph_memory_t *found = pointer ? find(pointer) : NULL;
   if (found)
     found->nodes++;
   pthread_mutex_unlock(&lock);
   return found;
 }
 
-void host_graphmem_hold(host_graphmem_t *memory) {
+void host_graph_memory_hold(host_graph_memory_t *memory) {
   pthread_mutex_lock(&lock);
   memory->nodes++;
   pthread_mutex_unlock(&lock);
 }
 
-void host_graphmem_drop(host_graphmem_t *memory) {
+void host_graph_memory_drop(host_graph_memory_t *memory) {
   pthread_mutex_lock(&lock);
   memory->nodes--;
   settle(memory);
   pthread_mutex_unlock(&lock);
 }
 
-bool host_graphmem_free(const void *pointer, cudaError_t *out_error) {
+bool host_graph_memory_free(const void *pointer, cudaError_t *out_error) {
   pthread_mutex_lock(&lock);
-  host_graphmem_t *found = find(pointer);
+  host_graph_memory_t *found = find(pointer);
   *out_error = found && !found->live ? cudaErrorInvalidValue : cudaSuccess;
   if (found)
     set_live(found, false);
@@ -117,9 +118,9 @@ bool host_graphmem_free(const void *pointer, cudaError_t *out_error) {
   return found != NULL;
 }
 
-void host_graphmem_release(const void *pointer) {
+void host_graph_memory_release(const void *pointer) {
   pthread_mutex_lock(&lock);
-  host_graphmem_t *found = find(pointer);
+  host_graph_memory_t *found = find(pointer);
   if (found)
     settle(found);
   pthread_mutex_unlock(&lock);
@@ -142,7 +143,7 @@ bool host_graph_has_memory(cudaGraph_t graph) {
 // The node of that type for the memory, or NULL.
 static const struct CUgraphNode_st *node_of(cudaGraph_t graph,
                                             enum cudaGraphNodeType type,
-                                            const host_graphmem_t *memory) {
+                                            const host_graph_memory_t *memory) {
   for (size_t i = 0; i < graph->count; i++)
     if (graph->nodes[i]->deed.type == type &&
         graph->nodes[i]->deed.memory == memory)
@@ -156,7 +157,7 @@ static void mark_instances(cudaGraph_t graph, bool instanced) {
       graph->nodes[i]->deed.memory->instanced = instanced;
 }
 
-cudaError_t host_graphmem_instance(cudaGraph_t graph) {
+cudaError_t host_graph_memory_instance(cudaGraph_t graph) {
   cudaError_t error = cudaSuccess;
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < graph->count; i++)
@@ -169,7 +170,7 @@ cudaError_t host_graphmem_instance(cudaGraph_t graph) {
   return error;
 }
 
-void host_graphmem_uninstance(cudaGraph_t graph) {
+void host_graph_memory_uninstance(cudaGraph_t graph) {
   pthread_mutex_lock(&lock);
   mark_instances(graph, false);
   pthread_mutex_unlock(&lock);
@@ -184,7 +185,7 @@ static bool reaches_out(cudaGraph_t graph, const struct CUgraphNode_st *node) {
       node->deed.memory);
 }
 
-cudaError_t host_graphmem_launch(cudaGraph_t graph, bool frees_before) {
+cudaError_t host_graph_memory_launch(cudaGraph_t graph, bool frees_before) {
   cudaError_t error = cudaSuccess;
   pthread_mutex_lock(&lock);
   for (int sets = 0; sets < 2 && !error; sets++)
@@ -203,9 +204,9 @@ cudaError_t host_graphmem_launch(cudaGraph_t graph, bool frees_before) {
   return error;
 }
 
-void host_graphmem_close_all(void) {
+void host_graph_memory_close_all(void) {
   pthread_mutex_lock(&lock);
-  for (host_graphmem_t *m = memories, *next; m; m = next) {
+  for (host_graph_memory_t *m = memories, *next; m; m = next) {
     next = m->next;
     m->live = false;
     if (m->nodes == 0)
@@ -220,7 +221,8 @@ void host_graphmem_close_all(void) {
 
 static cudaError_t add(cudaGraphNode_t *out_node, cudaGraph_t graph,
                        const cudaGraphNode_t *needs, size_t count,
-                       enum cudaGraphNodeType type, host_graphmem_t *memory) {
+                       enum cudaGraphNodeType type,
+                       host_graph_memory_t *memory) {
   return host_graph_add(graph, needs, count,
                         (host_deed_t){.type = type, .memory = memory},
                         out_node);
@@ -231,8 +233,8 @@ cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode,
                                      const cudaGraphNode_t *pDependencies,
                                      size_t numDependencies,
                                      struct cudaMemAllocNodeParams *params) {
-  host_graphmem_t *memory;
-  cudaError_t error = host_graphmem_create(params, &memory);
+  host_graph_memory_t *memory;
+  cudaError_t error = host_graph_memory_create(params, &memory);
   if (error)
     return host_result(error);
   void *pointer = memory->params.dptr;
@@ -247,12 +249,12 @@ cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode,
                                     cudaGraph_t graph,
                                     const cudaGraphNode_t *pDependencies,
                                     size_t numDependencies, void *dptr) {
-  host_graphmem_t *memory = host_graphmem_find(dptr);
+  host_graph_memory_t *memory = host_graph_memory_find(dptr);
   if (!memory)
     return host_result(cudaErrorInvalidValue);
   // Memory may be freed once in a graph.
   if (graph && node_of(graph, cudaGraphNodeTypeMemFree, memory)) {
-    host_graphmem_drop(memory);
+    host_graph_memory_drop(memory);
     return host_result(cudaErrorInvalidValue);
   }
   return host_result(add(pGraphNode, graph, pDependencies, numDependencies,

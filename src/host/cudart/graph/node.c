@@ -181,7 +181,7 @@ static cudaError_t deed_of(const struct cudaGraphNodeParams *params,
     return kernel_refuse();
   case cudaGraphNodeTypeMemAlloc:
     out_deed->type = params->type;
-    return host_graphmem_create(
+    return host_graph_memory_create(
         &(struct cudaMemAllocNodeParams){
             .poolProps = params->alloc.poolProps,
             .accessDescs = params->alloc.accessDescs,
@@ -190,7 +190,7 @@ static cudaError_t deed_of(const struct cudaGraphNodeParams *params,
         &out_deed->memory);
   case cudaGraphNodeTypeMemFree:
     out_deed->type = params->type;
-    out_deed->memory = host_graphmem_find(params->free.dptr);
+    out_deed->memory = host_graph_memory_find(params->free.dptr);
     return out_deed->memory ? cudaSuccess : cudaErrorInvalidValue;
   default:
     return cudaErrorNotSupported;

@@ -129,7 +129,7 @@ void host_deed_drop(host_deed_t *deed) {
     task_drop(deed->task);
   if (deed->type == cudaGraphNodeTypeMemAlloc ||
       deed->type == cudaGraphNodeTypeMemFree)
-    host_graphmem_drop(deed->memory);
+    host_graph_memory_drop(deed->memory);
 }
 
 bool host_deed_copy(const host_deed_t *deed, host_deed_t *out_deed) {
@@ -138,7 +138,7 @@ bool host_deed_copy(const host_deed_t *deed, host_deed_t *out_deed) {
     atomic_fetch_add(&deed->task->references, 1);
   if (deed->type == cudaGraphNodeTypeMemAlloc ||
       deed->type == cudaGraphNodeTypeMemFree)
-    host_graphmem_hold(deed->memory);
+    host_graph_memory_hold(deed->memory);
   if (deed->type == cudaGraphNodeTypeGraph) {
     out_deed->child = host_graph_copy(deed->child);
     return out_deed->child != NULL;

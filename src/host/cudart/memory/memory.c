@@ -73,8 +73,8 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr,
 static cudaError_t release(void *pointer) {
   host_block_t block;
   cudaError_t error;
-  if (host_graphmem_free(pointer, &error)) {
-    host_graphmem_release(pointer);
+  if (host_graph_memory_free(pointer, &error)) {
+    host_graph_memory_release(pointer);
     return error;
   }
   if (!host_block_find(pointer, &block) ||
@@ -108,12 +108,12 @@ static cudaError_t allocate_captured(void **out_pointer, size_t bytes,
       .poolProps = {.allocType = cudaMemAllocationTypePinned,
                     .location = {.type = cudaMemLocationTypeDevice}},
       .bytesize = bytes};
-  host_graphmem_t *memory;
+  host_graph_memory_t *memory;
   if (bytes == 0) {
     *out_pointer = NULL;
     return cudaSuccess;
   }
-  cudaError_t error = host_graphmem_create(&params, &memory);
+  cudaError_t error = host_graph_memory_create(&params, &memory);
   if (error)
     return host_capture_spoil(stream, error);
   void *pointer = memory->params.dptr;
@@ -126,7 +126,7 @@ static cudaError_t allocate_captured(void **out_pointer, size_t bytes,
 }
 
 static cudaError_t free_captured(void *pointer, host_stream_t *stream) {
-  host_graphmem_t *memory = host_graphmem_find(pointer);
+  host_graph_memory_t *memory = host_graph_memory_find(pointer);
   if (!memory) // no graph allocated it
     return host_capture_spoil(stream, cudaErrorInvalidValue);
   return host_capture_add(
@@ -167,7 +167,7 @@ static cudaError_t release_run(void *argument) {
 
 // Frees a graph's memory, which may have been allocated again by then.
 static cudaError_t release_graphs_run(void *argument) {
-  host_graphmem_release(argument);
+  host_graph_memory_release(argument);
   return cudaSuccess;
 }
 
@@ -185,7 +185,7 @@ cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream) {
     return host_result(cudaErrorInvalidValue);
   if (host_captured(stream))
     return host_result(free_captured(devPtr, stream));
-  bool of_graph = host_graphmem_free(devPtr, &error);
+  bool of_graph = host_graph_memory_free(devPtr, &error);
   if (error)
     return host_result(error);
   return host_result(host_stream_push(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every client of the preload tests does: descriptors and sizes of cuDNN,
  * valid and invalid, printed line by line. It needs no GPU. */
-#ifndef SDG_TESTS_PRELOAD_WORKOUT_H
-#define SDG_TESTS_PRELOAD_WORKOUT_H
+#ifndef SDG_TESTS_PRELOAD_DESCRIPTOR_CALLS_H
+#define SDG_TESTS_PRELOAD_DESCRIPTOR_CALLS_H
 
 #include <cudnn.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #define SHOW(name, ...) printf(#name " %d\n", (int)CUDNN(name)(__VA_ARGS__))
 
-static void workout_convolution(void) {
+static void descriptor_calls_convolution(void) {
   cudnnTensorDescriptor_t x;
   cudnnFilterDescriptor_t w;
   cudnnConvolutionDescriptor_t op;
@@ -50,7 +50,7 @@ static void workout_convolution(void) {
   SHOW(cudnnDestroyTensorDescriptor, x);
 }
 
-static void workout_pooling(void) {
+static void descriptor_calls_pooling(void) {
   cudnnTensorDescriptor_t x, derived;
   cudnnPoolingDescriptor_t op;
   int n = -1, c = -1, h = -1, w = -1;
@@ -75,15 +75,15 @@ static void workout_pooling(void) {
 }
 
 /* An op whose tensors are in a plan: without one cuDNN refuses it itself. */
-static void workout_graph(void) {
+static void descriptor_calls_graph(void) {
   SHOW(cudnnBackendExecute, NULL, NULL, NULL);
 }
 
-static int workout(void) {
+static int descriptor_calls(void) {
   char text[256] = "";
-  workout_graph();
-  workout_convolution();
-  workout_pooling();
+  descriptor_calls_graph();
+  descriptor_calls_convolution();
+  descriptor_calls_pooling();
   /* Where a call of cuDNN's own failed its text varies between versions. */
   CUDNN(cudnnGetLastErrorString)(text, sizeof text);
   printf("sundog's text: %s\n", strncmp(text, "SDG-", 4) == 0 ? text : "no");

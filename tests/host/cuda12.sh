@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# twelve.sh SOURCE SUNDOG FOLDER COMPILER...: a program of CUDA 12 that finds no
+# cuda12.sh SOURCE SUNDOG FOLDER COMPILER...: a program of CUDA 12 that finds no
 # libraries by itself runs on the host device, with those of 12.
 set -eu
 source=$1 sundog=$2 folder=$3

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program linked against NVIDIA's cudart runs with the work-alike instead,
 with all names bound and without a word from the dynamic linker.
-swap.py SOURCE TOOLKIT WORK-ALIKES COMPILER..."""
+replace_cudart.py SOURCE TOOLKIT WORK-ALIKES COMPILER..."""
 import os
 import subprocess
 import sys
