@@ -9,7 +9,7 @@ import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-SCRIPTS = ["tests/gpu/*", "tests/apart.py",
+SCRIPTS = ["tests/gpu/*", "tests/rank_lines.py",
            "tests/equivalence/driver/run", "tests/equivalence/driver/*.py",
            "tests/equivalence/families/*.py",
            "tests/clients/check", "tests/clients/*.npy",

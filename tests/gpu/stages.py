@@ -293,7 +293,7 @@ def torch(job, seconds):
         [os.path.join(job.machine.real, "lib"),
          *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])}
     end, lines = time.time() + seconds, []
-    program = ["python3", os.path.join(HERE, "torchcheck.py")]
+    program = ["python3", os.path.join(HERE, "torch_check.py")]
     said = [job.must([*program, "digest"], end - time.time(), more) for more in
             (env, {**env, "LD_PRELOAD": job.built("interpose/libsundog.so")})]
     lines += [f"alone {said[0].strip()}", f"preloaded {said[1].strip()}"]

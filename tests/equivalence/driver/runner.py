@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 
-from apart import apart
+from rank_lines import rank_lines
 from cases import PRODUCT, Setting, line_of
 from check import Wrong, check_case, values_of
 from families import family_of
@@ -168,7 +168,7 @@ class Runner:
                     pass
                 child.wait()
             log.seek(0)
-            return status, apart(log.read())
+            return status, rank_lines(log.read())
 
     def files(self, name):
         stem = os.path.join(self.folder, name)

@@ -2,7 +2,7 @@
 // Exchanges between ranks, and what programs may do to them meanwhile.
 #include <pthread.h>
 
-#include "tests/unit/exchange.h"
+#include "tests/unit/record_exchange.h"
 
 static sdg_status_t body_talk(sdg_control_t *control, ranks_t *ranks) {
   int turns = ranks->size <= 2 ? 20000 : ranks->size <= 4 ? 4000 : 1500;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of every wait on a rank that does not come: dead, gone, stopped,
 // diverged or failed.
-#include "tests/unit/exchange.h"
+#include "tests/unit/record_exchange.h"
 
 // One rank stops taking part after one exchange; the others wait for it.
 static sdg_status_t body_wait(sdg_control_t *control, ranks_t *ranks) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks say to each other in tests of the control channel. */
-#ifndef SDG_TESTS_UNIT_EXCHANGE_H
-#define SDG_TESTS_UNIT_EXCHANGE_H
+#ifndef SDG_TESTS_UNIT_RECORD_EXCHANGE_H
+#define SDG_TESTS_UNIT_RECORD_EXCHANGE_H
 
 #include "tests/unit/ranks.h"
 

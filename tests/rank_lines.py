@@ -13,7 +13,7 @@ def ranks_of(words):
         yield from range(int(first), int(last or first) + 1)
 
 
-def apart(text):
+def rank_lines(text):
     """With a line for each rank: "sundog: SDG-401 [rank 3] ..."; further lines
     of a message are there once."""
     def each(match):

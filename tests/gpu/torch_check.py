@@ -2,7 +2,7 @@
 """A PyTorch program that knows nothing of sundog: a strided and a plain
 convolution and their gradients.
 
-usage: torchcheck.py digest | legacy|graph RANK SIZE
+usage: torch_check.py digest | legacy|graph RANK SIZE
 
 digest prints what identifies its results. With a rank it has its rows of the
 input, and compares what it gets with what PyTorch's CPU code gives for all of
