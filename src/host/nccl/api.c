@@ -21,7 +21,7 @@ static ncclResult_t invalid(const char *function, const char *what) {
 }
 
 ncclResult_t pncclGetVersion(int *version) {
-  if (version == NULL)
+  if (!version)
     return invalid("ncclGetVersion", "NULL argument");
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;
@@ -29,7 +29,7 @@ ncclResult_t pncclGetVersion(int *version) {
 NCCL_API(ncclGetVersion);
 
 ncclResult_t pncclGetUniqueId(ncclUniqueId *id) {
-  if (id == NULL)
+  if (!id)
     return invalid("ncclGetUniqueId", "NULL argument");
   return host_join_offer(id);
 }
@@ -58,7 +58,7 @@ NCCL_API(ncclGetLastError);
 // The other members are about GPUs.
 bool host_config_read(const ncclConfig_t *config, bool *out_blocking) {
   *out_blocking = true;
-  if (config == NULL)
+  if (!config)
     return true;
   if (config->magic != 0xcafebeef || config->size < sizeof(size_t) + 12)
     return false;
@@ -72,7 +72,7 @@ static ncclResult_t init(const char *function, ncclComm_t *comm, int ranks,
                          const ncclUniqueId *id, int rank,
                          const ncclConfig_t *config) {
   bool blocking;
-  if (comm == NULL)
+  if (!comm)
     return invalid(function, "NULL argument");
   *comm = NULL;
   if (ranks < 1 || rank < 0 || rank >= ranks)
@@ -104,7 +104,7 @@ NCCL_API(ncclCommInitRankConfig);
 ncclResult_t pncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank,
                                        int ids, ncclUniqueId *id,
                                        ncclConfig_t *config) {
-  if (ids < 1 || id == NULL)
+  if (ids < 1 || !id)
     return invalid("ncclCommInitRankScalable", "no unique id");
   return init("ncclCommInitRankScalable", comm, nranks, id, rank, config);
 }
@@ -112,17 +112,17 @@ NCCL_API(ncclCommInitRankScalable);
 
 ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devices) {
   int there;
-  if (comm == NULL || ndev < 1)
+  if (!comm || ndev < 1)
     return invalid("ncclCommInitAll", "no communicator asked for");
   if (cudaGetDeviceCount(&there) != cudaSuccess)
     return host_group_fail(ncclUnhandledCudaError);
-  for (int i = 0; i < ndev && devices != NULL; i++)
+  for (int i = 0; i < ndev && devices; i++)
     if (devices[i] < 0 || devices[i] >= there)
       return invalid("ncclCommInitAll", "no such device");
   if (ndev > 1) {
     host_comm_say(NULL, "ncclCommInitAll: a process has one device");
-    return host_group_fail(ndev > there && devices == NULL ? ncclInvalidArgument
-                                                           : ncclInvalidUsage);
+    return host_group_fail(ndev > there && !devices ? ncclInvalidArgument
+                                                    : ncclInvalidUsage);
   }
   ncclUniqueId id;
   ncclResult_t result = host_join_offer(&id);
@@ -145,7 +145,7 @@ static ncclResult_t check_idle(ncclComm_t comm) {
 }
 
 ncclResult_t pncclCommFinalize(ncclComm_t comm) {
-  if (comm == NULL)
+  if (!comm)
     return ncclSuccess;
   ncclResult_t result = check_idle(comm);
   if (result == ncclSuccess)
@@ -164,7 +164,7 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm) {
 NCCL_API(ncclCommFinalize);
 
 ncclResult_t pncclCommDestroy(ncclComm_t comm) {
-  if (comm == NULL)
+  if (!comm)
     return ncclSuccess;
   ncclResult_t result = check_idle(comm);
   if (result == ncclSuccess)
@@ -174,7 +174,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm) {
 NCCL_API(ncclCommDestroy);
 
 ncclResult_t pncclCommAbort(ncclComm_t comm) {
-  if (comm == NULL)
+  if (!comm)
     return ncclSuccess;
   ncclResult_t result = host_comm_check(comm);
   if (result == ncclSuccess)
@@ -187,7 +187,7 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
   ncclResult_t result = host_comm_check(comm);
   if (result != ncclSuccess)
     return result;
-  if (error == NULL)
+  if (!error)
     return invalid("ncclCommGetAsyncError", "NULL argument");
   *error = host_comm_error(comm);
   return ncclSuccess;
@@ -200,7 +200,7 @@ static ncclResult_t query(const char *function, ncclComm_t comm, size_t offset,
   ncclResult_t result = check_idle(comm);
   if (result != ncclSuccess)
     return result;
-  if (out_number == NULL)
+  if (!out_number)
     return invalid(function, "NULL argument");
   *out_number = *(const int *)((const char *)comm + offset);
   return ncclSuccess;
@@ -233,7 +233,7 @@ ncclResult_t pncclGroupEnd(void) {
 NCCL_API(ncclGroupEnd);
 
 ncclResult_t pncclMemAlloc(void **pointer, size_t size) {
-  if (pointer == NULL || size == 0)
+  if (!pointer || size == 0)
     return invalid("ncclMemAlloc", "nothing to allocate");
   return cudaMalloc(pointer, size) == cudaSuccess ? ncclSuccess
                                                   : ncclUnhandledCudaError;

@@ -56,8 +56,8 @@ typedef struct plan {
   int count;
 } plan_t;
 
-// A number of what all ranks must agree on, besides sizes. Sends and receives
-// may differ even in type.
+// A number made of the settings that all ranks must have in common, besides
+// sizes. Sends and receives may differ even in type.
 static uint32_t op_signature(const host_op_t *op) {
   if (op->kind == HOST_OP_SEND || op->kind == HOST_OP_RECV)
     return 1;
@@ -107,7 +107,7 @@ static void copy_own(void *target, const void *source, size_t bytes) {
 }
 
 static const char *at(const void *buffer, size_t offset) {
-  return buffer == NULL ? NULL : (const char *)buffer + offset;
+  return buffer ? (const char *)buffer + offset : NULL;
 }
 
 static void plan_all_reduce(plan_t *plan) {
@@ -246,7 +246,7 @@ ncclResult_t host_ops_run(host_endpoint_t *endpoint, const host_op_t *ops,
   int room = 4 * endpoint->ranks > count ? 4 * endpoint->ranks : count;
   plan_t plan = {.endpoint = endpoint,
                  .lanes = malloc((size_t)room * sizeof(host_lane_t))};
-  if (plan.lanes == NULL) {
+  if (!plan.lanes) {
     // The peers wait for an operation that this rank cannot run.
     host_fault_set(endpoint, (host_fault_t){HOST_FAULT_SKIPPED, endpoint->rank,
                                             endpoint->rank});

@@ -23,7 +23,7 @@ ncclResult_t host_comm_create(const ncclUniqueId *id, int rank, int ranks,
     return ncclUnhandledCudaError;
   }
   ncclComm_t comm = calloc(1, sizeof *comm);
-  if (comm == NULL)
+  if (!comm)
     return ncclSystemError;
   comm->magic = comm_magic;
   comm->rank = rank;
@@ -77,7 +77,7 @@ ncclResult_t host_comm_joined(ncclComm_t comm) {
 }
 
 ncclResult_t host_comm_check(ncclComm_t comm) {
-  if (comm == NULL || comm->magic != comm_magic) {
+  if (!comm || comm->magic != comm_magic) {
     host_comm_say(NULL, "not a communicator");
     return ncclInvalidArgument;
   }
@@ -200,22 +200,22 @@ void host_comm_say(ncclComm_t comm, const char *format, ...) {
   pthread_mutex_lock(&text_lock);
   memcpy(last_text, text, sizeof text);
   pthread_mutex_unlock(&text_lock);
-  if (comm != NULL) {
+  if (comm) {
     pthread_mutex_lock(&comm->lock);
     memcpy(comm->text, text, sizeof text);
     pthread_mutex_unlock(&comm->lock);
   }
   const char *debug = getenv("NCCL_DEBUG");
-  if (debug != NULL &&
+  if (debug &&
       (strcasecmp(debug, "WARN") == 0 || strcasecmp(debug, "INFO") == 0 ||
        strcasecmp(debug, "TRACE") == 0))
     fprintf(stderr, "host device NCCL WARN [%d] %s\n", (int)getpid(), text);
 }
 
 const char *host_comm_said(ncclComm_t comm) {
-  static __thread char text[sizeof last_text];
+  static _Thread_local char text[sizeof last_text];
   text[0] = '\0';
-  if (comm != NULL) {
+  if (comm) {
     pthread_mutex_lock(&comm->lock);
     memcpy(text, comm->text, sizeof text);
     pthread_mutex_unlock(&comm->lock);

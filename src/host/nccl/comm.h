@@ -69,15 +69,16 @@ ncclResult_t host_comm_join(ncclComm_t comm);
 ncclResult_t host_comm_join_begin(ncclComm_t comm);
 ncclResult_t host_comm_joined(ncclComm_t comm);
 
-/* ncclInvalidArgument if it is no communicator, ncclInvalidUsage if the process
- * forked after its creation. */
+/* Returns ncclInvalidArgument if `comm` is no communicator, ncclInvalidUsage if
+ * the process forked after its creation. */
 ncclResult_t host_comm_check(ncclComm_t comm);
 
-/* As _check; also ncclInvalidArgument while joining, the communicator's error
- * if it has one, ncclInvalidUsage after finalize. */
+/* Checks as host_comm_check does. Also returns ncclInvalidArgument while the
+ * communicator joins, its error if it has failed, and ncclInvalidUsage after
+ * finalize. */
 ncclResult_t host_comm_usable(ncclComm_t comm);
 
-/* ncclInProgress, the first error, or ncclSuccess. */
+/* Returns ncclInProgress, the first error, or ncclSuccess. */
 ncclResult_t host_comm_error(ncclComm_t comm);
 
 /* Waits until all work issued so far has ended. */
@@ -86,7 +87,7 @@ void host_comm_drain(ncclComm_t comm);
 /* Waits for the work, tells the peers, and drops the caller's reference. */
 void host_comm_destroy(ncclComm_t comm);
 
-/* The same without waiting: waits end now, and queued work will do nothing. */
+/* Destroys without waiting: waits end now, and queued work will do nothing. */
 void host_comm_abort(ncclComm_t comm);
 
 /* Drops a reference; the last one frees. */
@@ -97,8 +98,8 @@ void host_comm_drop(ncclComm_t comm);
 __attribute__((format(printf, 2, 3))) void
 host_comm_say(ncclComm_t comm, const char *format, ...);
 
-/* The last text: the communicator's if it has one. Valid until the thread's
- * next call. */
+/* Returns the communicator's last text, else the process's. Valid until the
+ * thread's next call. */
 const char *host_comm_said(ncclComm_t comm);
 
 #endif

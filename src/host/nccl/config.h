@@ -6,7 +6,7 @@
 #include <nccl.h>
 #include <stdbool.h>
 
-/* False if it is no configuration. NULL is the default one. */
+/* Returns false if `config` is not valid. NULL stands for the defaults. */
 bool host_config_read(const ncclConfig_t *config, bool *out_blocking);
 
 #endif

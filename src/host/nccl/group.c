@@ -24,7 +24,7 @@ typedef struct group {
   int joins_room;
 } group_t;
 
-static __thread group_t group;
+static _Thread_local group_t group;
 
 // Makes room for one more element.
 static void *grow(void *array, int count, int *room, size_t size) {
@@ -32,7 +32,7 @@ static void *grow(void *array, int count, int *room, size_t size) {
     return array;
   int more = 2 * *room + 8;
   void *grown = realloc(array, (size_t)more * size);
-  if (grown != NULL)
+  if (grown)
     *room = more;
   return grown;
 }
@@ -48,8 +48,8 @@ ncclResult_t host_group_fail(ncclResult_t error) {
   return error;
 }
 
-// Whether this rank sends itself as many messages as it receives, with equal
-// sizes.
+// Returns whether this rank sends itself as many messages as it receives, with
+// equal sizes.
 static bool self_matches(ncclComm_t comm, const host_op_t *ops, int count) {
   int r = 0;
   for (int s = 0; s <= count; s++) {
@@ -82,14 +82,14 @@ static ncclResult_t launch(ncclComm_t comm, host_op_t *ops, int count) {
 ncclResult_t host_group_op(ncclComm_t comm, const host_op_t *op) {
   if (group.depth == 0) {
     host_op_t *ops = malloc(sizeof *ops);
-    if (ops == NULL)
+    if (!ops)
       return ncclSystemError;
     *ops = *op;
     return launch(comm, ops, 1);
   }
   entry_t *entries = grow(group.entries, group.entries_count,
                           &group.entries_room, sizeof *entries);
-  if (entries == NULL)
+  if (!entries)
     return host_group_fail(ncclSystemError);
   group.entries = entries;
   group.entries[group.entries_count++] = (entry_t){comm, *op};
@@ -101,7 +101,7 @@ static ncclResult_t launch_comm(int first) {
   ncclComm_t comm = group.entries[first].comm;
   size_t room = (size_t)(group.entries_count - first);
   host_op_t *ops = malloc(room * sizeof *ops);
-  if (ops == NULL)
+  if (!ops)
     return ncclSystemError;
   int count = 0;
   for (int i = first; i < group.entries_count; i++)
@@ -115,7 +115,7 @@ static ncclResult_t launch_comm(int first) {
 static ncclResult_t launch_ops(void) {
   ncclResult_t result = ncclSuccess;
   for (int i = 0; i < group.entries_count; i++) {
-    if (group.entries[i].comm == NULL)
+    if (!group.entries[i].comm)
       continue;
     ncclResult_t launched = launch_comm(i);
     if (result == ncclSuccess)
@@ -143,7 +143,7 @@ static ncclResult_t run_joins(void) {
   }
   for (int i = 0; i < group.joins_count; i++) {
     ncclComm_t *comm = group.joins[i];
-    if (comm == NULL)
+    if (!comm)
       continue;
     if (!(*comm)->blocking) {
       pending = true;
@@ -162,7 +162,7 @@ ncclResult_t host_group_join(ncclComm_t *comm) {
   if (group.depth > 0) {
     ncclComm_t **joins =
         grow(group.joins, group.joins_count, &group.joins_room, sizeof *joins);
-    if (joins == NULL) {
+    if (!joins) {
       join_discard(comm);
       return host_group_fail(ncclSystemError);
     }

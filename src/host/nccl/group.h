@@ -8,11 +8,11 @@
 
 ncclResult_t host_group_start(void);
 
-/* Ends one level. The outermost end launches everything: all operations of a
- * communicator become one piece of work on the stream of the first of them;
- * this work starts after the work in their other streams, which then wait for
- * it. After an error inside the group nothing is launched and the error is
- * returned. */
+/* Ends one level. The outermost end launches everything: all operations of one
+ * communicator become one piece of work on the stream of its first operation.
+ * This work starts after the earlier work of the operations' other streams, and
+ * these streams wait for it. After an error inside the group, launches nothing
+ * and returns the error. */
 ncclResult_t host_group_end(void);
 
 /* Adds a checked operation; outside of groups, launches it at once. */

@@ -11,7 +11,7 @@ static bool is_reduction(host_op_kind_t kind) {
          kind == HOST_OP_REDUCE_SCATTER;
 }
 
-// What is wrong with the operation; NULL if nothing is.
+// Returns the fault of the operation as a text; NULL if it has none.
 static const char *fault_of(const host_op_t *op, int rank, int ranks) {
   size_t size = host_type_bytes(op->type);
   if (size == 0)
@@ -20,8 +20,8 @@ static const char *fault_of(const host_op_t *op, int rank, int ranks) {
     return "no such rank";
   if (op->count > PTRDIFF_MAX / size / (size_t)ranks)
     return "count too large";
-  if ((op->send == NULL && host_op_send_bytes(op, rank, ranks) > 0) ||
-      (op->recv == NULL && host_op_recv_bytes(op, rank, ranks) > 0))
+  if ((!op->send && host_op_send_bytes(op, rank, ranks) > 0) ||
+      (!op->recv && host_op_recv_bytes(op, rank, ranks) > 0))
     return "NULL buffer";
   return NULL;
 }
@@ -32,9 +32,9 @@ static ncclResult_t submit(const char *function, ncclComm_t comm,
   if (result != ncclSuccess)
     return host_group_fail(result);
   const char *fault = fault_of(&op, comm->rank, comm->ranks);
-  if (fault == NULL && is_reduction(op.kind) && !host_redop_apply(comm, &op))
+  if (!fault && is_reduction(op.kind) && !host_redop_apply(comm, &op))
     fault = "no such reduction";
-  if (fault != NULL) {
+  if (fault) {
     host_comm_say(NULL, "%s: %s", function, fault);
     return host_group_fail(ncclInvalidArgument);
   }

@@ -15,7 +15,7 @@ static ncclResult_t invalid(const char *function, const char *what) {
   return host_group_fail(ncclInvalidArgument);
 }
 
-// The communicator's operator, or NULL; call with comm->lock held.
+// Returns the communicator's operator, or NULL. Call with comm->lock held.
 static host_redop_t *redop_of(ncclComm_t comm, ncclRedOp_t op) {
   size_t at = (size_t)op - ncclNumOps;
   return (unsigned)op >= ncclNumOps && at < HOST_REDOPS_MAX &&
@@ -29,7 +29,7 @@ bool host_redop_apply(ncclComm_t comm, host_op_t *op) {
     return true;
   pthread_mutex_lock(&comm->lock);
   const host_redop_t *found = redop_of(comm, op->op);
-  bool good = found != NULL && found->type == op->type;
+  bool good = found && found->type == op->type;
   if (good) {
     op->op = ncclSum;
     op->scaled = true;
@@ -48,7 +48,7 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar,
   size_t size = host_type_bytes(datatype);
   if (result != ncclSuccess)
     return host_group_fail(result);
-  if (op == NULL || scalar == NULL || size == 0 ||
+  if (!op || !scalar || size == 0 ||
       (residence != ncclScalarDevice && residence != ncclScalarHostImmediate))
     return invalid("ncclRedOpCreatePreMulSum", "no such operator");
   host_redop_t made = {.used = true, .type = datatype};
@@ -74,24 +74,23 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar,
 }
 NCCL_API(ncclRedOpCreatePreMulSum);
 
-// Operations that were called with it have a copy.
+// Operations that use it have a copy.
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
   ncclResult_t result = host_comm_check(comm);
   if (result != ncclSuccess)
     return host_group_fail(result);
   pthread_mutex_lock(&comm->lock);
   host_redop_t *found = redop_of(comm, op);
-  if (found != NULL)
+  if (found)
     found->used = false;
   pthread_mutex_unlock(&comm->lock);
-  return found != NULL ? ncclSuccess
-                       : invalid("ncclRedOpDestroy", "no such operator");
+  return found ? ncclSuccess : invalid("ncclRedOpDestroy", "no such operator");
 }
 NCCL_API(ncclRedOpDestroy);
 
 // ---- registered memory ----
 
-// The object of a handle.
+// Returns the object of a handle.
 typedef struct range {
   ncclComm_t comm;
   void *base;
@@ -103,10 +102,10 @@ static ncclResult_t range_create(const char *function, ncclComm_t comm,
   ncclResult_t result = host_comm_usable(comm);
   if (result != ncclSuccess)
     return host_group_fail(result);
-  if (base == NULL || bytes == 0 || out_handle == NULL)
+  if (!base || bytes == 0 || !out_handle)
     return invalid(function, "nothing to register");
   range_t *range = malloc(sizeof *range);
-  if (range == NULL)
+  if (!range)
     return host_group_fail(ncclSystemError);
   *range = (range_t){comm, base, bytes};
   memcpy(out_handle, &range, sizeof(range));
@@ -119,7 +118,7 @@ static ncclResult_t range_destroy(const char *function, ncclComm_t comm,
   range_t *range = handle;
   if (result != ncclSuccess)
     return host_group_fail(result);
-  if (range == NULL)
+  if (!range)
     return ncclSuccess;
   if (range->comm != comm)
     return invalid(function, "of another communicator");

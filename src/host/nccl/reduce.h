@@ -7,7 +7,7 @@
 
 #include <nccl.h>
 
-/* Bytes of one element; 0 for a type that does not exist. */
+/* Returns the bytes of one element; 0 for a type that does not exist. */
 size_t host_type_bytes(ncclDataType_t type);
 
 /* out[i] = input[0][i] op input[1][i] op ... op input[ranks - 1][i], in this

@@ -11,7 +11,7 @@
 #include "src/host/nccl/net/join.h"
 #include "src/host/nccl/work.h"
 
-// What each rank sends to all: its wishes, then the id if it leads.
+// The words that each rank sends to all: its wishes, then the id if it leads.
 typedef struct word {
   int color, key;
   ncclUniqueId id;
@@ -26,8 +26,8 @@ static ncclResult_t invalid(const char *function, const char *what) {
 static ncclResult_t run_now(ncclComm_t comm, const host_op_t *ops, int count) {
   cudaStream_t stream;
   host_op_t *copy = malloc((size_t)count * sizeof *copy);
-  if (copy == NULL || cudaStreamCreateWithFlags(
-                          &stream, cudaStreamNonBlocking) != cudaSuccess) {
+  if (!copy || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) !=
+                   cudaSuccess) {
     free(copy);
     return ncclUnhandledCudaError;
   }
@@ -63,7 +63,7 @@ static ncclResult_t make(ncclComm_t parent, const ncclUniqueId *id, int rank,
                          int ranks, const ncclConfig_t *config,
                          ncclComm_t *out_comm) {
   bool blocking = parent->blocking;
-  if (config != NULL && config->blocking != NCCL_CONFIG_UNDEF_INT)
+  if (config && config->blocking != NCCL_CONFIG_UNDEF_INT)
     blocking = config->blocking == 1;
   ncclResult_t result = host_comm_create(id, rank, ranks, blocking, out_comm);
   return result == ncclSuccess ? host_group_join(out_comm)
@@ -102,7 +102,7 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key,
   ncclResult_t result = host_comm_usable(comm);
   if (result != ncclSuccess)
     return host_group_fail(result);
-  if (newcomm == NULL || color < NCCL_SPLIT_NOCOLOR)
+  if (!newcomm || color < NCCL_SPLIT_NOCOLOR)
     return invalid("ncclCommSplit", "no such colour, or NULL argument");
   if (!host_config_read(config, &blocking))
     return invalid("ncclCommSplit", "not a configuration");
@@ -144,14 +144,14 @@ static ncclResult_t tell_those(ncclComm_t comm, const bool *stays, int leader,
   return result != ncclSuccess ? result : told;
 }
 
-ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList,
-                             int excludeRanksCount, ncclComm_t *newcomm,
-                             ncclConfig_t *config, int shrinkFlags) {
+ncclResult_t pncclCommShrink(ncclComm_t comm, int *excluded, int excluded_count,
+                             ncclComm_t *newcomm, ncclConfig_t *config,
+                             int shrinkFlags) {
   bool blocking, stays[HOST_RANKS_MAX];
   ncclResult_t result = host_comm_usable(comm);
   if (result != ncclSuccess)
     return host_group_fail(result);
-  if (newcomm == NULL || excludeRanksCount < 1 || excludeRanksList == NULL)
+  if (!newcomm || excluded_count < 1 || !excluded)
     return invalid("ncclCommShrink", "nobody to leave out, or NULL argument");
   if (!host_config_read(config, &blocking))
     return invalid("ncclCommShrink", "not a configuration");
@@ -162,8 +162,8 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList,
                                : ncclInvalidArgument);
   }
   memset(stays, true, sizeof stays);
-  for (int i = 0; i < excludeRanksCount; i++) {
-    int out = excludeRanksList[i];
+  for (int i = 0; i < excluded_count; i++) {
+    int out = excluded[i];
     if (out < 0 || out >= comm->ranks || out == comm->rank)
       return invalid("ncclCommShrink", "no such rank, or this one");
     stays[out] = false;

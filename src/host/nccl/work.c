@@ -23,8 +23,8 @@ static bool op_scale(host_op_t *op, size_t bytes, void **out_copy) {
   size_t size = host_type_bytes(op->type);
   const void *factor =
       op->factor_at ? host_memory_resolve(op->factor_at, size) : &op->factor;
-  void *copy = factor != NULL ? malloc(bytes) : NULL;
-  if (copy == NULL)
+  void *copy = factor ? malloc(bytes) : NULL;
+  if (!copy)
     return false;
   host_scale(op->type, factor, op->send, copy, bytes / size);
   op->send = *out_copy = copy;
@@ -40,7 +40,7 @@ static bool work_resolve(work_t *work, void **scaled) {
     size_t recv = host_op_recv_bytes(op, comm->rank, comm->ranks);
     op->send = send > 0 ? host_memory_resolve(op->send, send) : NULL;
     op->recv = recv > 0 ? host_memory_resolve(op->recv, recv) : NULL;
-    if ((send > 0 && op->send == NULL) || (recv > 0 && op->recv == NULL)) {
+    if ((send > 0 && !op->send) || (recv > 0 && !op->recv)) {
       host_fault_set(&comm->endpoint, (host_fault_t){HOST_FAULT_ADDRESS,
                                                      comm->rank, comm->rank});
       return false;
@@ -54,8 +54,8 @@ static bool work_resolve(work_t *work, void **scaled) {
   return true;
 }
 
-// Waits for this work's turn; false if it must not run. Marks the communicator
-// as running.
+// Waits for this work's turn. Returns false if it must not run; otherwise marks
+// the communicator as running.
 static bool work_begin(work_t *work) {
   ncclComm_t comm = work->comm;
   pthread_mutex_lock(&comm->lock);
@@ -99,11 +99,11 @@ static cudaError_t work_run(void *argument) {
     return aborted ? cudaSuccess : cudaErrorLaunchFailure;
   }
   void **scaled = calloc((size_t)work->count, sizeof *scaled);
-  bool resolved = scaled != NULL && work_resolve(work, scaled);
+  bool resolved = scaled && work_resolve(work, scaled);
   ncclResult_t result =
       resolved ? host_ops_run(&comm->endpoint, work->ops, work->count)
                : ncclUnhandledCudaError;
-  for (int i = 0; scaled != NULL && i < work->count; i++)
+  for (int i = 0; scaled && i < work->count; i++)
     free(scaled[i]);
   free(scaled);
   work_finish(work, result);
@@ -136,14 +136,14 @@ done:
   host_comm_drop(comm);
 }
 
-// The work of one launch of a graph; NULL after the communicator's end.
+// Returns the work of one launch of a graph; NULL after the communicator's end.
 static void *work_again(const void *argument) {
   const work_t *recorded = argument;
   ncclComm_t comm = recorded->comm;
   size_t bytes = (size_t)recorded->count * sizeof *recorded->ops;
   work_t *work = malloc(sizeof *work);
   host_op_t *ops = malloc(bytes);
-  if (work == NULL || ops == NULL)
+  if (!work || !ops)
     goto failed;
   memcpy(ops, recorded->ops, bytes);
   *work = (work_t){.comm = comm, .ops = ops, .count = recorded->count};
@@ -173,7 +173,7 @@ static bool stream_follow(cudaStream_t waits, cudaStream_t other) {
   return done;
 }
 
-// The distinct streams of the operations, in order of their first use.
+// Collects the distinct streams of the operations, in order of their first use.
 static int streams_of(const host_op_t *ops, int count, cudaStream_t *streams) {
   int found = 0;
   for (int i = 0; i < count; i++) {
@@ -206,7 +206,7 @@ ncclResult_t host_work_launch(ncclComm_t comm, host_op_t *ops, int count) {
   work_t *work = calloc(1, sizeof *work);
   cudaStream_t *streams = malloc((size_t)count * sizeof *streams);
   ncclResult_t result = ncclSystemError;
-  if (work == NULL || streams == NULL)
+  if (!work || !streams)
     goto refused;
   int streams_count = streams_of(ops, count, streams);
   *work = (work_t){.comm = comm,

@@ -45,7 +45,7 @@ int host_fork_guard(int fd) {
   if (guarded_count == guarded_room) {
     int room = guarded_room == 0 ? 16 : 2 * guarded_room;
     int *grown = realloc(guarded, (size_t)room * sizeof *grown);
-    if (grown == NULL) {
+    if (!grown) {
       pthread_mutex_unlock(&guard_lock);
       close(fd);
       return -1;

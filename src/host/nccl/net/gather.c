@@ -72,8 +72,8 @@ static void guest_drop(host_t *host, int i) {
   host->guests[i] = host->guests[--host->guests_count];
 }
 
-// Closes the oldest connection without HELLO if there are too many, so that
-// nobody can block the others, and all whose time is over.
+// Closes connections that have not sent HELLO: all that are too old, and the
+// oldest one if there are too many, so that nobody can block the others.
 static void strangers_limit(host_t *host) {
   int64_t now = now_ms();
   for (;;) {
@@ -120,7 +120,7 @@ static ncclResult_t host_hello(host_t *host, guest_t *guest,
   return ncclSuccess;
 }
 
-// Whether all ranks can share memory.
+// Returns whether all ranks can share memory.
 static bool host_has_one_machine(const host_t *host) {
   for (int i = 0; i < host->guests_count; i++)
     if (host->guests[i].rank >= 0 &&
@@ -204,7 +204,7 @@ static ncclResult_t host_accept(host_t *host, int listener) {
   if (host->guests_count == host->guests_room) {
     int room = 2 * host->guests_room + 8;
     guest_t *grown = realloc(host->guests, (size_t)room * sizeof *grown);
-    if (grown == NULL) {
+    if (!grown) {
       host_fork_close(fd);
       return ncclSystemError;
     }
@@ -224,7 +224,7 @@ static ncclResult_t host_step(host_t *host) {
   strangers_limit(host);
   int guests = host->guests_count, count = guests + 2, strangers = 0;
   struct pollfd *wait = calloc((size_t)count, sizeof *wait);
-  if (wait == NULL)
+  if (!wait)
     return ncclSystemError;
   for (int i = 0; i < guests; i++) {
     wait[i] = (struct pollfd){.fd = host->guests[i].fd, .events = POLLIN};
@@ -274,7 +274,7 @@ static void *host_main(void *argument) {
 
 ncclResult_t host_join_offer(ncclUniqueId *out_id) {
   host_t *host = calloc(1, sizeof *host);
-  if (host == NULL)
+  if (!host)
     return ncclSystemError;
   memcpy(host->id.magic, HOST_OFFER_MAGIC, sizeof host->id.magic);
   host->id.machine = host_net_machine();

@@ -18,7 +18,7 @@ enum { SILENT_SECONDS = 20 };
 
 static const char *value_of(const char *name) {
   const char *value = getenv(name);
-  return value != NULL && *value != '\0' ? value : NULL;
+  return value && *value != '\0' ? value : NULL;
 }
 
 static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
@@ -32,12 +32,12 @@ uint64_t host_net_machine(void) {
   struct stat space;
   uint64_t hash = 14695981039346656037u;
   const char *given = value_of("NCCL_HOSTID");
-  if (given != NULL) {
+  if (given) {
     hash = mix(hash, given, strlen(given));
   } else {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (file != NULL) {
-      if (fgets(boot, sizeof boot, file) == NULL)
+    if (file) {
+      if (!fgets(boot, sizeof boot, file))
         boot[0] = '\0';
       fclose(file);
     }
@@ -51,12 +51,12 @@ uint64_t host_net_machine(void) {
 
 bool host_net_asked(void) {
   const char *rendezvous = value_of("SUNDOG_RENDEZVOUS");
-  return value_of("NCCL_SOCKET_IFNAME") != NULL ||
-         (rendezvous != NULL && strncmp(rendezvous, "tcp://", 6) == 0);
+  return value_of("NCCL_SOCKET_IFNAME") ||
+         (rendezvous && strncmp(rendezvous, "tcp://", 6) == 0);
 }
 
-// Whether `name` matches the list "eth,ib": of prefixes or, after "=", of whole
-// names.
+// Returns whether `name` matches a list such as "eth,ib". The words are
+// prefixes of names; after a leading "=" they are whole names.
 static bool list_has(const char *list, const char *name) {
   bool exact = *list == '=';
   for (list += exact; *list != '\0';) {
@@ -69,15 +69,15 @@ static bool list_has(const char *list, const char *name) {
   return false;
 }
 
-// The preference for an interface; 0: not used.
+// Returns the preference for an interface; 0: not used.
 static int rank_of(const struct ifaddrs *entry, const char *choice,
                    const char *family) {
   const struct sockaddr *address = entry->ifa_addr;
-  if (address == NULL || !(entry->ifa_flags & IFF_UP))
+  if (!address || !(entry->ifa_flags & IFF_UP))
     return 0;
   if (address->sa_family != AF_INET && address->sa_family != AF_INET6)
     return 0;
-  if (family != NULL &&
+  if (family &&
       (strcmp(family, "AF_INET6") == 0) != (address->sa_family == AF_INET6))
     return 0;
   // A link-local address is valid only with the interface's name.
@@ -86,9 +86,9 @@ static int rank_of(const struct ifaddrs *entry, const char *choice,
           &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr))
     return 0;
   int v4 = address->sa_family == AF_INET;
-  if (choice != NULL && *choice == '^')
+  if (choice && *choice == '^')
     return list_has(choice + 1, entry->ifa_name) ? 0 : 2 + v4;
-  if (choice != NULL)
+  if (choice)
     return list_has(choice, entry->ifa_name) ? 2 + v4 : 0;
   if (entry->ifa_flags & IFF_LOOPBACK)
     return 1 + v4;
@@ -103,7 +103,7 @@ static bool address_choose(host_address_t *out_address) {
   if (getifaddrs(&all) != 0)
     return false;
   memset(out_address, 0, sizeof *out_address);
-  for (const struct ifaddrs *e = all; e != NULL; e = e->ifa_next) {
+  for (const struct ifaddrs *e = all; e; e = e->ifa_next) {
     int rank = rank_of(e, choice, family);
     if (rank <= best)
       continue;

@@ -15,12 +15,13 @@ typedef union host_address {
   struct sockaddr_in6 v6;
 } host_address_t;
 
-/* Equal in two processes that can share memory through a local socket. Made
- * from the machine's boot (or NCCL_HOSTID) and its network namespace. */
+/* Returns a number that is equal in two processes if they can share memory
+ * through a local socket. It is made from the machine's boot (or NCCL_HOSTID)
+ * and its network namespace. */
 uint64_t host_net_machine(void);
 
-/* True if ranks of other machines may join: NCCL_SOCKET_IFNAME is set, or
- * SUNDOG_RENDEZVOUS is tcp://. */
+/* Returns true if ranks of other machines may join: NCCL_SOCKET_IFNAME is set,
+ * or SUNDOG_RENDEZVOUS is tcp://. */
 bool host_net_asked(void);
 
 /* Opens a non-blocking listening socket at any port of the address that
@@ -28,7 +29,7 @@ bool host_net_asked(void);
  */
 int host_net_listen(host_address_t *out_address);
 
-/* A non-blocking socket whose connection has begun; -1 after a failure. */
+/* Begins a connection. Returns its non-blocking socket; -1 after a failure. */
 int host_net_connect_begin(const host_address_t *address);
 /* Sends small messages at once, and makes the loss of the other machine an
  * error after some seconds. */

@@ -110,12 +110,12 @@ int host_packet_recv(int fd, host_inbox_t *inbox, int *out_carried) {
     return errno == EAGAIN ? 0 : -1;
   int carried = -1;
   struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  if (header != NULL && header->cmsg_level == SOL_SOCKET &&
+  if (header && header->cmsg_level == SOL_SOCKET &&
       header->cmsg_type == SCM_RIGHTS)
     memcpy(&carried, CMSG_DATA(header), sizeof(int));
   if (carried >= 0)
     carried = host_fork_guard(carried);
-  if (out_carried != NULL && carried >= 0)
+  if (out_carried && carried >= 0)
     *out_carried = carried;
   else
     host_fork_close(carried);

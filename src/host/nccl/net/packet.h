@@ -13,10 +13,10 @@
  * ends before GO closes its connection, which fails all others.
  *
  * On several machines: in place of SEGMENT and LOCK, one PLACE for every rank.
- * Each rank connects to those below it and sends MEET there, and gets MEET as
- * the answer. READY from each that is connected with all others. A rank whose
- * connection ends before an answer tries again, because its connection may have
- * been closed to make room for others. */
+ * Each rank connects to the ranks with lower numbers; the two ends of a
+ * connection exchange MEET. Each rank sends READY once it is connected with all
+ * others. If a connection ends before the answer, the rank tries again, because
+ * the other end may have closed it to make room for others. */
 #ifndef SDG_SRC_HOST_NCCL_NET_PACKET_H
 #define SDG_SRC_HOST_NCCL_NET_PACKET_H
 
@@ -84,22 +84,23 @@ typedef struct host_nonces {
 
 bool host_packet_random(void *out, size_t bytes);
 
-/* The accepting side makes its number and sends it to the other side. */
+/* For the side that accepts: makes its random number and sends it. */
 bool host_packet_challenge(int fd, host_nonces_t *out_nonces);
 
-/* _prove fills in the proof of a complete packet. _proves checks the proof of a
- * received one. */
+/* host_packet_prove fills in the proof of a complete packet; host_packet_proves
+ * checks the proof of a received one. */
 void host_packet_prove(host_packet_t *packet, const host_offer_t *offer,
                        const host_nonces_t *nonces);
 bool host_packet_proves(const host_packet_t *packet, const host_offer_t *offer,
                         const host_nonces_t *nonces);
 
-/* The abstract address at which the maker of the id listens. */
+/* Gets the abstract address where the maker of the id listens. Returns its
+ * length. */
 socklen_t host_packet_address(const host_offer_t *offer,
                               struct sockaddr_un *out_address);
 
-/* The pid of the process at the other end if it belongs to the same user (0 if
- * it is not visible from here), else -1. */
+/* Returns the pid of the process at the other end if it belongs to the same
+ * user (0 if it is not visible from here), else -1. */
 pid_t host_packet_same_user(int fd);
 
 /* Sends a packet, with the descriptor `carried` unless it is -1. */
@@ -111,10 +112,9 @@ typedef struct host_inbox {
   size_t got;
 } host_inbox_t;
 
-/* Reads without waiting: 1 when the packet is complete (the next call begins
- * another), 0 when it is not, -1 at the end of the connection. *out_carried
- * (may be NULL) is set to a received descriptor, which is guarded, or left
- * alone. */
+/* Reads without waiting. Returns 1 when the packet is complete (the next call
+ * begins another), 0 when it is not, -1 at the end of the connection. Sets
+ * *out_carried (may be NULL) only if a descriptor arrives, which is guarded. */
 int host_packet_recv(int fd, host_inbox_t *inbox, int *out_carried);
 
 #endif

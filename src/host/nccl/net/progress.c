@@ -40,7 +40,8 @@ static void run_fault(run_t *run, host_fault_kind_t kind, int culprit) {
   run->faulty = true;
 }
 
-// The slot that this rank fills next for `peer`, NULL while it is not free.
+// Returns the slot that this rank fills next for `peer`, NULL while it is not
+// free.
 static host_slot_t *slot_to_fill(const run_t *run, int peer, char **data) {
   host_endpoint_t *e = run->endpoint;
   uint64_t position = e->out[peer].position;
@@ -51,7 +52,8 @@ static host_slot_t *slot_to_fill(const run_t *run, int peer, char **data) {
              : NULL;
 }
 
-// The slot that this rank reads next from `peer`, NULL while it is empty.
+// Returns the slot that this rank reads next from `peer`, NULL while it is
+// empty.
 static host_slot_t *slot_to_read(const run_t *run, int peer, char **data) {
   host_endpoint_t *e = run->endpoint;
   uint64_t position = e->in[peer].position;
@@ -81,11 +83,11 @@ static bool slot_matches(run_t *run, const host_slot_t *slot,
 static bool send_chunk(run_t *run, int peer) {
   host_lane_t *lane = run->send[peer];
   size_t bytes = chunk_bytes(lane);
-  if (lane->after != NULL && lane->after->done < lane->done + bytes)
+  if (lane->after && lane->after->done < lane->done + bytes)
     return false;
   char *data;
   host_slot_t *slot = slot_to_fill(run, peer, &data);
-  if (slot == NULL)
+  if (!slot)
     return false;
   if (bytes > 0)
     memcpy(data, lane->source + lane->done, bytes);
@@ -106,7 +108,7 @@ static bool recv_chunk(run_t *run, int peer) {
   char *data;
   host_lane_t *lane = run->recv[peer];
   host_slot_t *slot = slot_to_read(run, peer, &data);
-  if (slot == NULL || !slot_matches(run, slot, lane, peer))
+  if (!slot || !slot_matches(run, slot, lane, peer))
     return false;
   size_t bytes = slot->bytes;
   if (bytes > 0)
@@ -126,7 +128,7 @@ static bool reduce_chunk(run_t *run) {
   const void *input[HOST_RANKS_MAX];
   host_slot_t *slot[HOST_RANKS_MAX];
   for (int peer = 0; lane->last && peer < e->ranks; peer++)
-    if (run->send[peer] != NULL)
+    if (run->send[peer])
       return false;
   for (int peer = 0; peer < e->ranks; peer++) {
     if (peer == e->rank) {
@@ -135,7 +137,7 @@ static bool reduce_chunk(run_t *run) {
     }
     char *data;
     slot[peer] = slot_to_read(run, peer, &data);
-    if (slot[peer] == NULL || !slot_matches(run, slot[peer], lane, peer))
+    if (!slot[peer] || !slot_matches(run, slot[peer], lane, peer))
       return false;
     input[peer] = data;
   }
@@ -152,37 +154,37 @@ static bool reduce_chunk(run_t *run) {
   return true;
 }
 
-// Moves one chunk of every lane that can move; false if none could. Starts with
-// the rank after this one, so that not all ranks write to the same rank.
+// Moves one chunk of every lane that can move. Returns false if no lane could.
+// Starts with the rank after this one, so that not all ranks write to the same
+// rank.
 static bool run_pass(run_t *run) {
-  bool moved = run->reduce != NULL && reduce_chunk(run);
+  bool moved = run->reduce && reduce_chunk(run);
   int ranks = run->endpoint->ranks;
   for (int i = 1; i < ranks && !run->faulty; i++) {
     int ahead = (run->endpoint->rank + i) % ranks;
     int behind = (run->endpoint->rank + ranks - i) % ranks;
-    if (run->send[ahead] != NULL)
+    if (run->send[ahead])
       moved |= send_chunk(run, ahead);
-    if (run->recv[behind] != NULL && run->reduce == NULL)
+    if (run->recv[behind] && !run->reduce)
       moved |= recv_chunk(run, behind);
   }
   return moved;
 }
 
-// True if only `peer` can make one of its lanes move again.
+// Returns true if only `peer` can make one of its lanes move again.
 static bool run_needs(const run_t *run, int peer) {
   char *data;
   const host_lane_t *send = run->send[peer];
-  if (send != NULL &&
-      (send->after == NULL ||
-       send->after->done >= send->done + chunk_bytes(send)) &&
-      slot_to_fill(run, peer, &data) == NULL)
+  if (send &&
+      (!send->after || send->after->done >= send->done + chunk_bytes(send)) &&
+      !slot_to_fill(run, peer, &data))
     return true;
-  return (run->reduce != NULL || run->recv[peer] != NULL) &&
-         slot_to_read(run, peer, &data) == NULL;
+  return (run->reduce || run->recv[peer]) && !slot_to_read(run, peer, &data);
 }
 
-// Looks for peers that will never answer. What they had sent before still
-// counts: this tests whether they are needed after it has seen that they ended.
+// Looks for peers that will never answer. Data that they sent before their end
+// still counts: so the test whether they are needed comes after the test
+// whether they have ended.
 static void run_watch(run_t *run, bool processes) {
   host_endpoint_t *e = run->endpoint;
   for (int peer = 0; peer < e->ranks && !run->faulty; peer++) {
@@ -201,7 +203,7 @@ static bool run_done(const run_t *run) {
   return run->unfinished == 0 && host_endpoint_settled(run->endpoint);
 }
 
-// Waits for a change. True if something moved.
+// Waits for a change. Returns true if something moved.
 static bool run_sleep(run_t *run, bool *watch) {
   host_endpoint_t *e = run->endpoint;
   host_bell_t *bell = &e->header->bell[e->rank];
@@ -254,7 +256,7 @@ static ncclResult_t run_loop(run_t *run) {
 
 static void lane_append(host_lane_t **list, host_lane_t **last,
                         host_lane_t *lane) {
-  if (*list == NULL)
+  if (!*list)
     *list = lane;
   else
     (*last)->next = lane;

@@ -64,7 +64,7 @@ static ncclResult_t endpoint_init(host_endpoint_t *endpoint, void *map,
   endpoint->slots = (host_slot_t *)((char *)map + header_bytes(ranks));
   endpoint->data = (char *)map + header_bytes(ranks) + slots_bytes(ranks);
   endpoint->out = calloc(2 * (size_t)ranks, sizeof *endpoint->out);
-  if (endpoint->out == NULL)
+  if (!endpoint->out)
     return ncclSystemError;
   endpoint->in = endpoint->out + ranks;
   atomic_init(&endpoint->stopped, false);
@@ -130,7 +130,7 @@ ncclResult_t host_endpoint_announce(host_endpoint_t *endpoint) {
 }
 
 bool host_endpoint_dead(const host_endpoint_t *endpoint, int peer) {
-  if (endpoint->wire != NULL && peer != endpoint->rank)
+  if (endpoint->wire && peer != endpoint->rank)
     return host_wire_gone(endpoint->wire, peer);
   if (endpoint->fd < 0 || peer == endpoint->rank)
     return false;
@@ -143,7 +143,7 @@ void host_endpoint_close(host_endpoint_t *endpoint) {
   atomic_store(&endpoint->header->bell[endpoint->rank].left, 1);
   for (int peer = 0; peer < endpoint->ranks; peer++)
     host_bell_ring(endpoint, peer);
-  if (endpoint->wire != NULL)
+  if (endpoint->wire)
     host_wire_stop(endpoint->wire);
   if (endpoint->owns_map)
     munmap(endpoint->map, endpoint->map_bytes);
@@ -163,7 +163,7 @@ static void bell_wake(host_bell_t *bell) {
 }
 
 bool host_endpoint_settled(const host_endpoint_t *endpoint) {
-  return endpoint->wire == NULL || host_wire_settled(endpoint->wire);
+  return !endpoint->wire || host_wire_settled(endpoint->wire);
 }
 
 void host_bell_wake_own(host_endpoint_t *endpoint) {
@@ -174,7 +174,7 @@ void host_bell_wake_own(host_endpoint_t *endpoint) {
 
 void host_bell_ring(host_endpoint_t *endpoint, int peer) {
   host_bell_t *bell = &endpoint->header->bell[peer];
-  if (endpoint->wire != NULL && peer != endpoint->rank) {
+  if (endpoint->wire && peer != endpoint->rank) {
     host_wire_poke(endpoint->wire);
     return;
   }
@@ -202,7 +202,7 @@ void host_fault_set(host_endpoint_t *endpoint, host_fault_t fault) {
   atomic_compare_exchange_strong(&endpoint->header->fault, &none, word);
   for (int peer = 0; peer < endpoint->ranks; peer++)
     bell_wake(&endpoint->header->bell[peer]);
-  if (endpoint->wire != NULL)
+  if (endpoint->wire)
     host_wire_poke(endpoint->wire);
 }
 

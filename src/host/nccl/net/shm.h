@@ -76,8 +76,8 @@ typedef struct host_wire host_wire_t;
 typedef struct host_endpoint {
   int rank;
   int ranks;
-  int fd; /* the segment's; -1 for a wire's, and if ranks are threads, whose end
-             is not detected */
+  int fd; /* of the segment; -1: the end of this rank is not detected, because
+             the segment belongs to a wire or the ranks are threads */
   host_wire_t *wire; /* NULL on one machine */
   bool owns_map;
   void *map;
@@ -99,12 +99,12 @@ int host_segment_create(int ranks);
 ncclResult_t host_endpoint_open(host_endpoint_t *endpoint, int fd, int rank,
                                 int ranks);
 
-/* A segment in this process only, for a wire. */
+/* Makes a segment in this process only, for a wire. */
 ncclResult_t host_endpoint_mirror(host_endpoint_t *endpoint, int rank,
                                   int ranks);
 
-/* A further rank in the same process on the mapping of `other`, which must
- * outlive it. For tests with threads as ranks. */
+/* Opens a further rank in the same process on the mapping of `other`, which
+ * must outlive it. For tests with threads as ranks. */
 ncclResult_t host_endpoint_share(host_endpoint_t *endpoint,
                                  const host_endpoint_t *other, int rank);
 
@@ -124,16 +124,16 @@ void host_fault_set(host_endpoint_t *endpoint, host_fault_t fault);
 void host_fault_hear(host_endpoint_t *endpoint, uint64_t word);
 host_fault_t host_fault_get(const host_endpoint_t *endpoint);
 
-/* The fault's result code for this rank, and its text. */
+/* Return the fault's result code for this rank, and its text. */
 ncclResult_t host_fault_result(const host_endpoint_t *endpoint,
                                host_fault_t fault);
 void host_fault_text(host_fault_t fault, char *text, size_t text_bytes);
 
-/* True when the process of `peer` has ended, reaped or not. */
+/* Returns true when the process of `peer` has ended, reaped or not. */
 bool host_endpoint_dead(const host_endpoint_t *endpoint, int peer);
 
-/* True when the data that this rank has sent does not need it any more, so that
- * it may end. */
+/* Returns true when this rank may end: the data that it sent no longer needs
+ * its segment. */
 bool host_endpoint_settled(const host_endpoint_t *endpoint);
 
 /* Wakes this rank if it sleeps. */
@@ -143,11 +143,12 @@ void host_bell_wake_own(host_endpoint_t *endpoint);
  * for which the peer may wait. */
 void host_bell_ring(host_endpoint_t *endpoint, int peer);
 
-/* Sleeps until the bell was rung since `seen` was read, or until the timeout;
- * true after a timeout. */
+/* Sleeps until the bell rings (or has rung since `seen` was read), or until the
+ * timeout. Returns true after a timeout. */
 bool host_bell_sleep(host_endpoint_t *endpoint, uint32_t seen, long timeout_ms);
 
-/* The slot at position `position` of the flow source -> destination. */
+/* Returns the index of the slot at `position` of the flow from `source` to
+ * `destination`. */
 static inline size_t host_slot_index(const host_endpoint_t *endpoint,
                                      int source, int destination,
                                      uint64_t position) {

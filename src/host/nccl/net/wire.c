@@ -44,7 +44,7 @@ typedef struct link {
   size_t out_bytes, out_done; // head included; 0 bytes: none
   uint64_t sent;              // slots
   uint64_t told_arrived, told_free;
-  bool told_fault, told_left;
+  bool knows_fault, told_left;
   // In: the frame being received.
   head_t in;
   size_t in_done;
@@ -92,7 +92,7 @@ static void frame_set(link_t *link, kind_t kind, uint64_t value) {
   link->out_done = 0;
 }
 
-// The next frame for the peer; false if nothing is new.
+// Makes the next frame for the peer; returns false if nothing is new.
 static bool frame_next(host_wire_t *wire, int peer) {
   host_endpoint_t *e = wire->endpoint;
   link_t *link = &wire->link[peer];
@@ -123,9 +123,9 @@ static bool frame_next(host_wire_t *wire, int peer) {
     link->sent++;
     return true;
   }
-  if (fault != 0 && !link->told_fault) {
+  if (fault != 0 && !link->knows_fault) {
     frame_set(link, KIND_FAULT, fault);
-    link->told_fault = true;
+    link->knows_fault = true;
     return true;
   }
   if (left && !link->told_left) {
@@ -148,7 +148,7 @@ static void link_send(host_wire_t *wire, int peer) {
     size_t data_done = link->out_done - (sizeof link->out - in_head);
     struct iovec part[2] = {
         {(char *)&link->out + sizeof link->out - in_head, in_head}, {NULL, 0}};
-    if (link->out_data != NULL)
+    if (link->out_data)
       part[1] = (struct iovec){(void *)(link->out_data + data_done),
                                link->out_bytes - sizeof link->out - data_done};
     struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
@@ -167,7 +167,7 @@ static void link_send(host_wire_t *wire, int peer) {
 
 // ---- in -----------------------------------------------------------------
 
-// Handles a complete frame. False if it is invalid.
+// Handles a complete frame. Returns false if it is invalid.
 static bool frame_take(host_wire_t *wire, int peer) {
   host_endpoint_t *e = wire->endpoint;
   link_t *link = &wire->link[peer];
@@ -196,7 +196,7 @@ static bool frame_take(host_wire_t *wire, int peer) {
                    host_slot_turn(link->freed) + 2);
     break;
   case KIND_FAULT:
-    link->told_fault = true; // the peer knows this fault
+    link->knows_fault = true; // the peer knows this fault
     host_fault_hear(e, in->value);
     break;
   case KIND_LEFT:
@@ -209,7 +209,7 @@ static bool frame_take(host_wire_t *wire, int peer) {
   return true;
 }
 
-// The address for the rest of the frame; NULL if the frame is invalid.
+// Returns the address for the rest of the frame; NULL if the frame is invalid.
 static char *data_room(host_wire_t *wire, int peer) {
   host_endpoint_t *e = wire->endpoint;
   const link_t *link = &wire->link[peer];
@@ -259,7 +259,7 @@ static int64_t now_ms(void) {
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-// Whether every connected peer has been told that this rank has left.
+// Returns whether every connected peer has received that this rank has left.
 static bool farewell_said(const host_wire_t *wire) {
   for (int peer = 0; peer < wire->endpoint->ranks; peer++)
     if (wire->link[peer].fd >= 0 &&
@@ -305,7 +305,7 @@ static void *wire_main(void *argument) {
 ncclResult_t host_wire_start(host_endpoint_t *endpoint, const int *sockets) {
   size_t ranks = (size_t)endpoint->ranks;
   host_wire_t *wire = calloc(1, sizeof *wire + ranks * sizeof(link_t));
-  if (wire == NULL)
+  if (!wire)
     return ncclSystemError;
   wire->endpoint = endpoint;
   wire->polls = calloc(ranks + 1, sizeof *wire->polls);
@@ -315,7 +315,7 @@ ncclResult_t host_wire_start(host_endpoint_t *endpoint, const int *sockets) {
     if (sockets[peer] >= 0)
       host_net_tune(sockets[peer]);
   }
-  int error = wire->polls == NULL || wire->bell < 0 ? ENOMEM : 0;
+  int error = !wire->polls || wire->bell < 0 ? ENOMEM : 0;
   if (error == 0) {
     endpoint->wire = wire;
     error = host_thread_start(&wire->thread, wire_main, wire);

@@ -18,15 +18,16 @@ ncclResult_t host_wire_start(host_endpoint_t *endpoint, const int *sockets);
  * received by then is lost. */
 void host_wire_stop(host_wire_t *wire);
 
-/* The endpoint has new data for the peers. Any thread may call it. */
+/* Wakes the wire's thread because the endpoint has new data for the peers. Any
+ * thread may call it. */
 void host_wire_poke(host_wire_t *wire);
 
-/* True when the connection with `peer` has ended. */
+/* Returns true when the connection with `peer` has ended. */
 bool host_wire_gone(const host_wire_t *wire, int peer);
 
-/* True when every slot filled so far lies in its receiver's segment, or its
- * receiver has ended: then this process may end. Only the thread that runs the
- * work may call it. */
+/* Returns true when every slot filled so far lies in its receiver's segment, or
+ * its receiver has ended: then this process may end. Only the thread that runs
+ * the work may call it. */
 bool host_wire_settled(const host_wire_t *wire);
 
 #endif
