@@ -94,18 +94,18 @@ static double root(double square) {
 // The norm of norms, without overflow, in the order of ranks: the same bits on
 // all of them.
 static double norm_of(const value_t *value, int ranks) {
-  double most = 0, sum = 0;
+  double largest = 0, sum = 0;
   for (int i = 0; i < ranks; i++) {
     if (isnan(value[i].re))
       return value[i].re;
-    if (value[i].re > most)
-      most = value[i].re;
+    if (value[i].re > largest)
+      largest = value[i].re;
   }
-  if (most == 0 || isinf(most))
-    return most;
+  if (largest == 0 || isinf(largest))
+    return largest;
   for (int i = 0; i < ranks; i++)
-    sum += value[i].re / most * (value[i].re / most);
-  return most * root(sum);
+    sum += value[i].re / largest * (value[i].re / largest);
+  return largest * root(sum);
 }
 
 static value_t all_of(const sdg_vector_t *vector, const value_t *value,
