@@ -212,8 +212,8 @@ static sdg_status_t caller_judge(const sdg_shm_view_t *view, caller_t *callers,
   return SDG_OK;
 }
 
-static sdg_status_t caller_hear(const sdg_shm_view_t *view, caller_t *callers,
-                                int count, caller_t *c) {
+static sdg_status_t caller_receive(const sdg_shm_view_t *view,
+                                   caller_t *callers, int count, caller_t *c) {
   char more[64];
   int known = c->rank >= 0;
   ssize_t n = known ? recv(c->fd, more, sizeof more, MSG_DONTWAIT)
@@ -281,7 +281,7 @@ static sdg_status_t callers_serve(int listener, const sdg_shm_view_t *view,
                 NULL);
     for (int i = 0; i < count; i++) {
       if (callers[i].fd >= 0 && polls[i].revents)
-        SDG_TRY_GOTO(caller_hear(view, callers, count, &callers[i]), done);
+        SDG_TRY_GOTO(caller_receive(view, callers, count, &callers[i]), done);
       if (callers[i].fd >= 0 && callers[i].rank < 0 &&
           now_s - callers[i].since_s > STRANGER_SECONDS)
         caller_drop(&callers[i]);

@@ -97,10 +97,10 @@ typedef struct sdg_shm_rank {
   _Alignas(64) _Atomic(uint32_t) state;
   _Atomic(int32_t) pid; /* in the rank's own pid namespace */
   sdg_shm_turns_t turns;
-  /* Only in a replica, in this rank's row: the thread name that rank 0 is
-   * asked to assign a channel to. `asked` counts the questions, `heard` the
+  /* Only in a replica, in this rank's row: a thread's name for which rank 0
+   * must assign a channel. `asked` counts the questions, `asked_sent` the
    * questions that have been sent; until then `name` must not change. */
-  _Atomic(uint32_t) asked, heard;
+  _Atomic(uint32_t) asked, asked_sent;
   char name[SDG_SHM_NAME_BYTES];
   sdg_shm_channel_t channel[SDG_CHANNELS];
 } sdg_shm_rank_t;

@@ -65,7 +65,7 @@ bool sdg_auth_connected(sdg_tcp_t *tcp, sdg_link_t *link) {
   return true;
 }
 
-static bool hello_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
+static bool hello_receive(sdg_tcp_t *tcp, sdg_link_t *link) {
   const sdg_frame_hello_t *hello = sdg_link_peek(link, sizeof *hello);
   sdg_frame_challenge_t challenge = {.magic = SDG_FRAME_MAGIC};
   // A stranger is dropped at its first wrong bytes.
@@ -87,7 +87,7 @@ static bool hello_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
   return true;
 }
 
-static bool challenge_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
+static bool challenge_receive(sdg_tcp_t *tcp, sdg_link_t *link) {
   const sdg_frame_challenge_t *challenge =
       sdg_link_peek(link, sizeof *challenge);
   unsigned char expected[SDG_SHA256_BYTES];
@@ -193,7 +193,7 @@ static bool claim_judge(sdg_tcp_t *tcp, sdg_link_t *link,
   return true;
 }
 
-static bool claim_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
+static bool claim_receive(sdg_tcp_t *tcp, sdg_link_t *link) {
   const sdg_frame_claim_t *claim = sdg_link_peek(link, sizeof *claim);
   unsigned char expected[SDG_SHA256_BYTES];
   if (!claim)
@@ -212,7 +212,7 @@ static bool claim_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
   return claim_judge(tcp, link, &who);
 }
 
-static bool welcome_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
+static bool welcome_receive(sdg_tcp_t *tcp, sdg_link_t *link) {
   const sdg_frame_head_t *head = sdg_link_peek(link, sizeof *head);
   sdg_frame_failure_t frame;
   if (!head)
@@ -240,16 +240,16 @@ bool sdg_auth_go_on(sdg_tcp_t *tcp, sdg_link_t *link) {
     bool good = true;
     switch (stage) {
     case SDG_LINK_HELLO:
-      good = hello_hear(tcp, link);
+      good = hello_receive(tcp, link);
       break;
     case SDG_LINK_CHALLENGE:
-      good = challenge_hear(tcp, link);
+      good = challenge_receive(tcp, link);
       break;
     case SDG_LINK_CLAIM:
-      good = claim_hear(tcp, link);
+      good = claim_receive(tcp, link);
       break;
     case SDG_LINK_WELCOME:
-      good = welcome_hear(tcp, link);
+      good = welcome_receive(tcp, link);
       break;
     default:
       return true;

@@ -24,8 +24,8 @@
 // descriptor of a lock file drops the locks held through the first.
 static _Atomic(pid_t) joined_process;
 
-// How long a process that ends waits until the others have been told. A
-// stopped process hears it when it continues.
+// How long a process that ends waits until the others have received its
+// farewell, in seconds. A stopped process receives it when it continues.
 static double farewell_s(const sdg_control_t *control) {
   return control->timeout_s < 2 ? control->timeout_s : 2;
 }

@@ -21,8 +21,9 @@ typedef enum sdg_link_stage {
   SDG_LINK_REFUSED, /* theirs: closes when all data is sent */
 } sdg_link_stage_t;
 
-/* What this rank has already told the other end about its own row. */
-typedef struct sdg_link_told {
+/* The parts of this rank's own row that the other end has already received
+ * from it. */
+typedef struct sdg_link_sent {
   uint32_t number[SDG_CHANNELS][SDG_SHM_LANES];
   uint32_t version[SDG_CHANNELS];
   uint32_t steps[SDG_CHANNELS];
@@ -33,7 +34,7 @@ typedef struct sdg_link_told {
   bool failure, left, places;
   uint64_t coming[SDG_SHM_MASK_WORDS];
   uint32_t sync;
-} sdg_link_told_t;
+} sdg_link_sent_t;
 
 typedef struct sdg_link {
   sdg_fd_t fd;
@@ -42,8 +43,9 @@ typedef struct sdg_link {
   double since_s;
   unsigned char own_nonce[SDG_NONCE_BYTES], other_nonce[SDG_NONCE_BYTES];
   sdg_address_t place; /* where the other end listens; port 0: unknown */
-  sdg_link_told_t told;
-  uint32_t heard; /* the last of our SYNCs that the other end acknowledged */
+  sdg_link_sent_t sent;
+  uint32_t
+      acknowledged; /* the last of our SYNCs that the other end acknowledged */
   size_t got, out_from, out_to;
   /* A message starts at the start of the buffer, so its body is aligned. */
   _Alignas(8) char in[SDG_FRAME_BYTES_MAX + sizeof(sdg_frame_head_t)];

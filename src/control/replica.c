@@ -27,13 +27,13 @@ typedef struct count {
   sdg_frame_count_t frame;
 } count_t;
 
-static void count_read(const sdg_shm_channel_t *own, uint32_t told,
+static void count_read(const sdg_shm_channel_t *own, uint32_t sent,
                        count_t *out) {
   uint64_t words[SDG_SHM_WHAT_WORDS];
   out->fresh = false;
   out->end = atomic_load(&own->steps_end);
   out->version = atomic_load_explicit(&own->version, memory_order_acquire);
-  if (out->version == told || out->version % 2 != 0)
+  if (out->version == sent || out->version % 2 != 0)
     return;
   for (int i = 0; i < SDG_SHM_WHAT_WORDS; i++)
     words[i] = atomic_load_explicit(&own->what[i], memory_order_acquire);
@@ -44,21 +44,21 @@ static void count_read(const sdg_shm_channel_t *own, uint32_t told,
   out->fresh = atomic_load(&own->version) == out->version;
 }
 
-static bool records_tell(const sdg_shm_channel_t *own, int channel,
+static bool records_send(const sdg_shm_channel_t *own, int channel,
                          sdg_link_t *link) {
   for (int lane = 0; lane < SDG_SHM_LANES; lane++) {
-    uint32_t *told = &link->told.number[channel][lane];
+    uint32_t *sent = &link->sent.number[channel][lane];
     uint32_t number =
         atomic_load_explicit(&own->number[lane], memory_order_acquire);
-    if (number == *told)
+    if (number == *sent)
       continue;
     if (!sdg_shm_mask_has(own->members[lane], link->rank)) {
-      *told = number;
+      *sent = number;
       continue;
     }
     // At most two: record n+1 is made after all members have record n-1.
-    while (*told != number) {
-      uint32_t next = *told + 1;
+    while (*sent != number) {
+      uint32_t next = *sent + 1;
       const sdg_shm_record_t *record = &own->record[lane][next % 2];
       const sdg_frame_record_t frame = {.group = atomic_load(&own->group[lane]),
                                         .channel = (uint32_t)channel,
@@ -71,24 +71,24 @@ static bool records_tell(const sdg_shm_channel_t *own, int channel,
         return false;
       memcpy(room, &frame, sizeof frame);
       memcpy(room + sizeof frame, record->data, frame.bytes);
-      *told = next;
+      *sent = next;
     }
   }
   return true;
 }
 
-static bool steps_tell(const sdg_shm_channel_t *own, int channel,
+static bool steps_send(const sdg_shm_channel_t *own, int channel,
                        sdg_link_t *link) {
   uint32_t last = atomic_load_explicit(&own->steps, memory_order_acquire);
-  uint32_t *told = &link->told.steps[channel];
-  if (*told == last || !sdg_shm_mask_has(own->step_peers, link->rank))
+  uint32_t *sent = &link->sent.steps[channel];
+  if (*sent == last || !sdg_shm_mask_has(own->step_peers, link->rank))
     return true;
-  if (last - *told > SDG_SHM_STEPS)
-    *told = last - SDG_SHM_STEPS; // older steps are overwritten
-  while (*told != last) {
+  if (last - *sent > SDG_SHM_STEPS)
+    *sent = last - SDG_SHM_STEPS; // older steps are overwritten
+  while (*sent != last) {
     uint64_t step[SDG_FRAME_STEPS_MAX];
     sdg_frame_steps_t frame = {.channel = (uint32_t)channel};
-    uint32_t at = *told;
+    uint32_t at = *sent;
     while (at != last && frame.count < SDG_FRAME_STEPS_MAX) {
       at++;
       uint64_t value = atomic_load(&own->step[at % SDG_SHM_STEPS]);
@@ -101,43 +101,43 @@ static bool steps_tell(const sdg_shm_channel_t *own, int channel,
       return false;
     memcpy(room, &frame, sizeof frame);
     memcpy(room + sizeof frame, step, bytes);
-    *told = at;
+    *sent = at;
   }
   return true;
 }
 
-static bool channel_tell(const sdg_shm_channel_t *own, int channel,
+static bool channel_send(const sdg_shm_channel_t *own, int channel,
                          count_t *count, sdg_link_t *link) {
-  sdg_link_told_t *told = &link->told;
-  if (!records_tell(own, channel, link))
+  sdg_link_sent_t *sent = &link->sent;
+  if (!records_send(own, channel, link))
     return false;
   if (count->fresh) {
     count->frame.channel = (uint32_t)channel;
     if (!message_put(link, SDG_FRAME_COUNT, &count->frame, sizeof count->frame))
       return false;
-    told->version[channel] = count->version;
+    sent->version[channel] = count->version;
   }
-  if (!steps_tell(own, channel, link))
+  if (!steps_send(own, channel, link))
     return false;
-  if (count->end == told->end[channel])
+  if (count->end == sent->end[channel])
     return true;
   const sdg_frame_end_t end = {.channel = (uint32_t)channel, .end = count->end};
   if (!message_put(link, SDG_FRAME_END, &end, sizeof end))
     return false;
-  told->end[channel] = count->end;
+  sent->end[channel] = count->end;
   return true;
 }
 
-static bool turns_tell(const sdg_shm_turns_t *own, sdg_link_t *link) {
-  sdg_link_told_t *told = &link->told;
+static bool turns_send(const sdg_shm_turns_t *own, sdg_link_t *link) {
+  sdg_link_sent_t *sent = &link->sent;
   uint64_t taken = atomic_load_explicit(&own->taken, memory_order_acquire);
   uint64_t given = atomic_load_explicit(&own->given, memory_order_acquire);
-  if (given == told->given && taken == told->taken)
+  if (given == sent->given && taken == sent->taken)
     return true;
   // The first rank gives no turn before all ranks have taken the turn whose
   // place it overwrites.
-  sdg_frame_turns_t frame = {told->given, given, taken};
-  size_t bytes = (size_t)(given - told->given);
+  sdg_frame_turns_t frame = {sent->given, given, taken};
+  size_t bytes = (size_t)(given - sent->given);
   unsigned char *room =
       sdg_link_message(link, SDG_FRAME_TURNS, sizeof frame + bytes);
   if (!room)
@@ -145,26 +145,26 @@ static bool turns_tell(const sdg_shm_turns_t *own, sdg_link_t *link) {
   memcpy(room, &frame, sizeof frame);
   for (size_t i = 0; i < bytes; i++)
     room[sizeof frame + i] = atomic_load_explicit(
-        &own->turn[(told->given + i) % SDG_SHM_TURNS], memory_order_relaxed);
-  told->given = given;
-  told->taken = taken;
+        &own->turn[(sent->given + i) % SDG_SHM_TURNS], memory_order_relaxed);
+  sent->given = given;
+  sent->taken = taken;
   return true;
 }
 
 // Thread names: other ranks ask rank 0, and rank 0 tells every rank.
-static bool names_tell(const sdg_shm_view_t *view, int self, sdg_link_t *link) {
+static bool names_send(const sdg_shm_view_t *view, int self, sdg_link_t *link) {
   sdg_shm_rank_t *own = &view->shared->rank[self];
   sdg_frame_name_t frame = {0};
   uint32_t asked = atomic_load_explicit(&own->asked, memory_order_acquire);
-  if (link->rank == 0 && link->told.asked != asked) {
+  if (link->rank == 0 && link->sent.asked != asked) {
     memcpy(frame.name, own->name, sizeof frame.name);
     if (!message_put(link, SDG_FRAME_ASK, &frame, sizeof frame))
       return false;
-    link->told.asked = asked;
-    atomic_store_explicit(&own->heard, asked, memory_order_release);
+    link->sent.asked = asked;
+    atomic_store_explicit(&own->asked_sent, asked, memory_order_release);
   }
   for (int c = 1; self == 0 && c < SDG_CHANNEL_THREADS; c++) {
-    if (link->told.named[c])
+    if (link->sent.named[c])
       continue;
     frame.channel = (uint32_t)c;
     sdg_thread_name_of(view->shared, c, frame.name, sizeof frame.name);
@@ -172,36 +172,36 @@ static bool names_tell(const sdg_shm_view_t *view, int self, sdg_link_t *link) {
       continue;
     if (!message_put(link, SDG_FRAME_NAME, &frame, sizeof frame))
       return false;
-    link->told.named[c] = true;
+    link->sent.named[c] = true;
   }
   return true;
 }
 
-static bool failure_tell(const sdg_shm_view_t *view, sdg_link_t *link) {
+static bool failure_send(const sdg_shm_view_t *view, sdg_link_t *link) {
   sdg_frame_failure_t frame;
-  if (link->told.failure ||
+  if (link->sent.failure ||
       !sdg_shm_posted(view, &frame.rank, &frame.status, frame.text))
     return true;
-  link->told.failure =
+  link->sent.failure =
       message_put(link, SDG_FRAME_FAILURE, &frame, sizeof frame);
-  return link->told.failure;
+  return link->sent.failure;
 }
 
-bool sdg_replica_tell(const sdg_shm_view_t *view, int self, sdg_link_t *link) {
+bool sdg_replica_send(const sdg_shm_view_t *view, int self, sdg_link_t *link) {
   const sdg_shm_rank_t *own = &view->shared->rank[self];
   bool left = sdg_shm_state(view, self) == SDG_SHM_LEFT;
   for (int c = 0; c < SDG_CHANNELS; c++) {
     count_t count = {.fresh = false};
-    count_read(&own->channel[c], link->told.version[c], &count);
-    if (!channel_tell(&own->channel[c], c, &count, link))
+    count_read(&own->channel[c], link->sent.version[c], &count);
+    if (!channel_send(&own->channel[c], c, &count, link))
       return false;
   }
-  if (!turns_tell(&own->turns, link) || !names_tell(view, self, link) ||
-      !failure_tell(view, link))
+  if (!turns_send(&own->turns, link) || !names_send(view, self, link) ||
+      !failure_send(view, link))
     return false;
-  if (left && !link->told.left)
-    link->told.left = message_put(link, SDG_FRAME_LEFT, NULL, 0);
-  return left == link->told.left;
+  if (left && !link->sent.left)
+    link->sent.left = message_put(link, SDG_FRAME_LEFT, NULL, 0);
+  return left == link->sent.left;
 }
 
 // ---- hearing --------------------------------------------------------------
@@ -212,8 +212,8 @@ static sdg_shm_channel_t *channel_of(const sdg_shm_view_t *view, int rank,
                                 : NULL;
 }
 
-static bool record_hear(const sdg_shm_view_t *view, int from, const void *body,
-                        size_t bytes) {
+static bool record_receive(const sdg_shm_view_t *view, int from,
+                           const void *body, size_t bytes) {
   sdg_frame_record_t frame;
   if (bytes < sizeof frame)
     return false;
@@ -238,8 +238,8 @@ static bool record_hear(const sdg_shm_view_t *view, int from, const void *body,
   return true;
 }
 
-static bool count_hear(const sdg_shm_view_t *view, int from, const void *body,
-                       size_t bytes) {
+static bool count_receive(const sdg_shm_view_t *view, int from,
+                          const void *body, size_t bytes) {
   sdg_frame_count_t frame;
   if (bytes != sizeof frame)
     return false;
@@ -262,8 +262,8 @@ static void differ(const sdg_shm_view_t *view, int self, int from,
   sdg_shm_post(view, self, SDG_E_DIVERGED, text);
 }
 
-static bool steps_hear(const sdg_shm_view_t *view, int self, int from,
-                       const void *body, size_t bytes) {
+static bool steps_receive(const sdg_shm_view_t *view, int self, int from,
+                          const void *body, size_t bytes) {
   sdg_frame_steps_t frame;
   if (bytes < sizeof frame)
     return false;
@@ -290,8 +290,8 @@ static bool steps_hear(const sdg_shm_view_t *view, int self, int from,
   return true;
 }
 
-static bool end_hear(const sdg_shm_view_t *view, int from, const void *body,
-                     size_t bytes) {
+static bool end_receive(const sdg_shm_view_t *view, int from, const void *body,
+                        size_t bytes) {
   sdg_frame_end_t frame;
   if (bytes != sizeof frame)
     return false;
@@ -302,8 +302,8 @@ static bool end_hear(const sdg_shm_view_t *view, int from, const void *body,
   return to != NULL;
 }
 
-static bool turns_hear(const sdg_shm_view_t *view, int from, const void *body,
-                       size_t bytes) {
+static bool turns_receive(const sdg_shm_view_t *view, int from,
+                          const void *body, size_t bytes) {
   sdg_frame_turns_t frame;
   sdg_shm_turns_t *to = &view->shared->rank[from].turns;
   if (bytes < sizeof frame)
@@ -323,8 +323,8 @@ static bool turns_hear(const sdg_shm_view_t *view, int from, const void *body,
 }
 
 // Handles a question to rank 0 about a thread's name, or rank 0's answer.
-static bool name_hear(const sdg_shm_view_t *view, int self, int from, bool asks,
-                      const void *body, size_t bytes) {
+static bool name_receive(const sdg_shm_view_t *view, int self, int from,
+                         bool asks, const void *body, size_t bytes) {
   sdg_frame_name_t frame;
   int channel;
   if (bytes != sizeof frame || (asks ? self : from) != 0)
@@ -343,8 +343,8 @@ static bool name_hear(const sdg_shm_view_t *view, int self, int from, bool asks,
   return true;
 }
 
-static bool failure_hear(const sdg_shm_view_t *view, const void *body,
-                         size_t bytes) {
+static bool failure_receive(const sdg_shm_view_t *view, const void *body,
+                            size_t bytes) {
   sdg_frame_failure_t frame;
   if (bytes != sizeof frame)
     return false;
@@ -356,26 +356,26 @@ static bool failure_hear(const sdg_shm_view_t *view, const void *body,
   return true;
 }
 
-bool sdg_replica_hear(const sdg_shm_view_t *view, int self, int from,
-                      const sdg_frame_head_t *head, const void *body) {
+bool sdg_replica_receive(const sdg_shm_view_t *view, int self, int from,
+                         const sdg_frame_head_t *head, const void *body) {
   size_t bytes = head->bytes;
   switch (head->kind) {
   case SDG_FRAME_RECORD:
-    return record_hear(view, from, body, bytes);
+    return record_receive(view, from, body, bytes);
   case SDG_FRAME_COUNT:
-    return count_hear(view, from, body, bytes);
+    return count_receive(view, from, body, bytes);
   case SDG_FRAME_STEPS:
-    return steps_hear(view, self, from, body, bytes);
+    return steps_receive(view, self, from, body, bytes);
   case SDG_FRAME_END:
-    return end_hear(view, from, body, bytes);
+    return end_receive(view, from, body, bytes);
   case SDG_FRAME_TURNS:
-    return turns_hear(view, from, body, bytes);
+    return turns_receive(view, from, body, bytes);
   case SDG_FRAME_ASK:
   case SDG_FRAME_NAME:
-    return name_hear(view, self, from, head->kind == SDG_FRAME_ASK, body,
-                     bytes);
+    return name_receive(view, self, from, head->kind == SDG_FRAME_ASK, body,
+                        bytes);
   case SDG_FRAME_FAILURE:
-    return failure_hear(view, body, bytes);
+    return failure_receive(view, body, bytes);
   case SDG_FRAME_LEFT:
     atomic_store(&view->shared->rank[from].state, (uint32_t)SDG_SHM_LEFT);
     return bytes == 0;

@@ -8,16 +8,16 @@
 #include "src/bootstrap/shm.h"
 #include "src/control/link.h"
 
-/* Writes into the output buffer of `link`, which is open, the changes that its
- * end has not been told. Returns false if the buffer cannot hold all; a later
- * call sends the rest. Messages keep the order of the stores to shared memory:
- * a rank's records before its count, and both before its failure and its
- * leaving. */
-bool sdg_replica_tell(const sdg_shm_view_t *view, int self, sdg_link_t *link);
+/* Writes into the output buffer of `link`, which is open, the changes that have
+ * not been sent to its other end. Returns false if the buffer cannot hold all;
+ * a later call sends the rest. Messages keep the order of the stores to shared
+ * memory: a rank's records before its count, and both before its failure and
+ * its leaving. */
+bool sdg_replica_send(const sdg_shm_view_t *view, int self, sdg_link_t *link);
 
 /* Applies a message of rank `from`. Returns false if the message is
  * malformed. */
-bool sdg_replica_hear(const sdg_shm_view_t *view, int self, int from,
-                      const sdg_frame_head_t *head, const void *body);
+bool sdg_replica_receive(const sdg_shm_view_t *view, int self, int from,
+                         const sdg_frame_head_t *head, const void *body);
 
 #endif

@@ -25,7 +25,7 @@ enum {
 
 // Handles one message. Returns false if the other end breaks the protocol;
 // sets *out_waits if the message is incomplete or cannot be handled now.
-static bool message_hear(sdg_tcp_t *tcp, sdg_link_t *link, bool *out_waits) {
+static bool message_receive(sdg_tcp_t *tcp, sdg_link_t *link, bool *out_waits) {
   sdg_frame_head_t head;
   const char *all = sdg_link_peek(link, sizeof head);
   *out_waits = true;
@@ -56,12 +56,12 @@ static bool message_hear(sdg_tcp_t *tcp, sdg_link_t *link, bool *out_waits) {
     memcpy(room, body, head.bytes);
     break;
   case SDG_FRAME_ACK:
-    good = head.bytes == sizeof link->heard;
+    good = head.bytes == sizeof link->acknowledged;
     if (good)
-      memcpy(&link->heard, body, sizeof link->heard);
+      memcpy(&link->acknowledged, body, sizeof link->acknowledged);
     break;
   default:
-    good = sdg_replica_hear(tcp->view, tcp->rank, link->rank, &head, body);
+    good = sdg_replica_receive(tcp->view, tcp->rank, link->rank, &head, body);
   }
   sdg_link_drop(link, sizeof head + head.bytes);
   *out_waits = false;
@@ -69,40 +69,41 @@ static bool message_hear(sdg_tcp_t *tcp, sdg_link_t *link, bool *out_waits) {
 }
 
 // Handles all data received on an open link; false: close it.
-static bool messages_hear(sdg_tcp_t *tcp, sdg_link_t *link) {
+static bool messages_receive(sdg_tcp_t *tcp, sdg_link_t *link) {
   bool waits = false;
   while (!waits)
-    if (!message_hear(tcp, link, &waits))
+    if (!message_receive(tcp, link, &waits))
       return false;
   return true;
 }
 
-// Sends what an open link has not been told, as far as its buffer has room.
-static void link_tell(sdg_tcp_t *tcp, sdg_link_t *link) {
+// Sends the changes that an open link has not carried yet, as far as its buffer
+// has room.
+static void link_send(sdg_tcp_t *tcp, sdg_link_t *link) {
   uint32_t wanted = atomic_load(&tcp->sync_wanted);
   if (link->stage != SDG_LINK_OPEN ||
-      !sdg_replica_tell(tcp->view, tcp->rank, link) ||
-      link->told.sync == wanted)
+      !sdg_replica_send(tcp->view, tcp->rank, link) ||
+      link->sent.sync == wanted)
     return;
   void *room = sdg_link_message(link, SDG_FRAME_SYNC, sizeof wanted);
   if (!room)
     return;
   memcpy(room, &wanted, sizeof wanted);
-  link->told.sync = wanted;
+  link->sent.sync = wanted;
 }
 
-static void links_tell(sdg_tcp_t *tcp) {
+static void links_send(sdg_tcp_t *tcp) {
   uint32_t synced = atomic_load(&tcp->sync_wanted);
   for (int r = 0; r < tcp->size; r++) {
     if (!tcp->link[r])
       continue;
-    link_tell(tcp, tcp->link[r]);
+    link_send(tcp, tcp->link[r]);
     int why = sdg_link_flush(tcp->link[r]);
     if (why != 0)
       sdg_tcp_end(tcp, r, why);
     else if (tcp->link[r]->stage == SDG_LINK_OPEN &&
-             tcp->link[r]->heard < synced)
-      synced = tcp->link[r]->heard;
+             tcp->link[r]->acknowledged < synced)
+      synced = tcp->link[r]->acknowledged;
   }
   pthread_mutex_lock(&tcp->lock);
   if (tcp->synced != synced) {
@@ -125,7 +126,7 @@ static void link_serve(sdg_tcp_t *tcp, int rank, short events) {
     // Data that arrived before the end is still handled.
     good = sdg_auth_go_on(tcp, link);
     if (good && link->stage == SDG_LINK_OPEN)
-      good = messages_hear(tcp, link);
+      good = messages_receive(tcp, link);
   }
   if (why != 0 || !good)
     sdg_tcp_end(tcp, rank, why);
@@ -140,7 +141,7 @@ static void guest_serve(sdg_tcp_t *tcp, int i) {
   else if (good)
     good = sdg_auth_go_on(tcp, guest);
   if (tcp->guest[i] != guest) {
-    (void)messages_hear(tcp, guest); // the guest has become a rank's link
+    (void)messages_receive(tcp, guest); // the guest has become a rank's link
     return;
   }
   if (good && sdg_link_flush(guest) == 0)
@@ -199,13 +200,13 @@ static void polls_serve(sdg_tcp_t *tcp, double now_s) {
   }
 }
 
-static void *carrier_main(void *argument) {
+static void *tcp_main(void *argument) {
   sdg_tcp_t *tcp = argument;
   while (!atomic_load(&tcp->stop)) {
     double now_s = (double)sdg_monotonic_ns() * 1e-9;
     if (tcp->joining)
       sdg_tcp_join(tcp, now_s);
-    links_tell(tcp);
+    links_send(tcp);
     polls_fill(tcp);
     // The kernel is out of memory, or the program closed our descriptors: try
     // again later.
@@ -278,7 +279,7 @@ static sdg_status_t thread_start(sdg_tcp_t *tcp) {
   // thread.
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  tcp->started = pthread_create(&tcp->thread, NULL, carrier_main, tcp) == 0;
+  tcp->started = pthread_create(&tcp->thread, NULL, tcp_main, tcp) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return tcp->started
              ? SDG_OK
@@ -287,8 +288,7 @@ static sdg_status_t thread_start(sdg_tcp_t *tcp) {
 
 sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
                            int rank, int size, double timeout_s,
-                           const sdg_shm_view_t *view,
-                           sdg_tcp_t **out_carrier) {
+                           const sdg_shm_view_t *view, sdg_tcp_t **out_tcp) {
   sdg_tcp_t *tcp = calloc(1, sizeof *tcp);
   if (!tcp)
     return sdg_fail(SDG_E_NO_MEMORY, "connections");
@@ -314,7 +314,7 @@ sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
   if (rank == 0)
     SDG_TRY_GOTO(listener_open(tcp), failed);
   SDG_TRY_GOTO(thread_start(tcp), failed);
-  *out_carrier = tcp;
+  *out_tcp = tcp;
   return SDG_OK;
 failed:
   sdg_tcp_destroy(tcp);

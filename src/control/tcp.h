@@ -3,10 +3,10 @@
  * one thread per rank, with a TCP connection to every other rank.
  *
  * Rank 0 listens at the rendezvous. A rank that connects and proves that it
- * knows the job's secret is told the addresses of the other ranks, and calls
- * those with lower numbers. Other callers are dropped. A fixed number of
- * unproved connections is held at a time; a new one replaces the oldest. When
- * all ranks have joined, nobody listens any more. */
+ * knows the job's secret receives the addresses of the other ranks, and
+ * connects to the ranks with lower numbers. Rank 0 drops other connections. At
+ * most SDG_TCP_GUESTS connections wait for their proof; a new one replaces the
+ * oldest. When all ranks have joined, nobody listens any more. */
 #ifndef SDG_SRC_CONTROL_TCP_H
 #define SDG_SRC_CONTROL_TCP_H
 
@@ -23,7 +23,7 @@ typedef struct sdg_tcp sdg_tcp_t;
 sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
                            int rank, int size, double timeout_s,
                            const sdg_shm_view_t *view,
-                           sdg_tcp_t **out_carrier) SDG_MUST_CHECK;
+                           sdg_tcp_t **out_tcp) SDG_MUST_CHECK;
 
 /* Waits, at most `limit_s`, until every connected rank has received everything
  * that this rank has sent, and this rank has received everything that they had

@@ -45,18 +45,18 @@ void sdg_tcp_drop(sdg_tcp_t *tcp, int i) {
 
 // Rank 0 tells which ranks have joined, so that a waiting rank can name the
 // missing ones.
-static void coming_tell(sdg_tcp_t *tcp, sdg_link_t *link) {
+static void coming_send(sdg_tcp_t *tcp, sdg_link_t *link) {
   uint64_t mask[SDG_SHM_MASK_WORDS] = {0};
   for (int r = 0; r < tcp->size; r++)
     if (r == 0 || sdg_shm_state(tcp->view, r) != SDG_SHM_ABSENT)
       mask[r / 64] |= UINT64_C(1) << r % 64;
-  if (memcmp(mask, link->told.coming, sizeof mask) == 0)
+  if (memcmp(mask, link->sent.coming, sizeof mask) == 0)
     return;
   void *room = sdg_link_message(link, SDG_FRAME_COMING, sizeof mask);
   if (!room)
     return;
   memcpy(room, mask, sizeof mask);
-  memcpy(link->told.coming, mask, sizeof mask);
+  memcpy(link->sent.coming, mask, sizeof mask);
 }
 
 bool sdg_tcp_coming(sdg_tcp_t *tcp, const void *body, size_t bytes) {
@@ -76,7 +76,7 @@ bool sdg_tcp_coming(sdg_tcp_t *tcp, const void *body, size_t bytes) {
 // Rank 0, when all ranks have joined: sends each rank's address as seen from
 // the link's other end. A rank that connected through the loopback is on rank
 // 0's machine.
-static void places_tell(sdg_tcp_t *tcp, sdg_link_t *link) {
+static void places_send(sdg_tcp_t *tcp, sdg_link_t *link) {
   sdg_address_t place[SDG_SHM_RANKS], here;
   socklen_t here_bytes = sizeof here;
   size_t bytes = (size_t)tcp->size * sizeof *place;
@@ -99,7 +99,7 @@ static void places_tell(sdg_tcp_t *tcp, sdg_link_t *link) {
   if (!room)
     return;
   memcpy(room, place, bytes);
-  link->told.places = true;
+  link->sent.places = true;
 }
 
 bool sdg_tcp_places(sdg_tcp_t *tcp, const void *body, size_t bytes) {
@@ -141,9 +141,9 @@ void sdg_tcp_join(sdg_tcp_t *tcp, double now_s) {
   for (int r = 1; tcp->rank == 0 && r < tcp->size; r++) {
     if (!tcp->link[r])
       continue;
-    coming_tell(tcp, tcp->link[r]);
-    if (there == tcp->size && !tcp->link[r]->told.places)
-      places_tell(tcp, tcp->link[r]);
+    coming_send(tcp, tcp->link[r]);
+    if (there == tcp->size && !tcp->link[r]->sent.places)
+      places_send(tcp, tcp->link[r]);
   }
   ranks_call(tcp, now_s);
   for (int i = 0; i < SDG_TCP_GUESTS; i++)
@@ -153,7 +153,7 @@ void sdg_tcp_join(sdg_tcp_t *tcp, double now_s) {
   if (there < tcp->size)
     return;
   for (int r = 1; tcp->rank == 0 && r < tcp->size; r++)
-    if (tcp->link[r] && !tcp->link[r]->told.places)
+    if (tcp->link[r] && !tcp->link[r]->sent.places)
       return; // the buffer has no room yet
   sdg_fd_close(&tcp->listener);
   tcp->joining = false;

@@ -74,8 +74,8 @@ void sdg_thread_name_of(const sdg_shm_t *shared, int channel, char *out,
 
 // Returns true if the last question has been sent. The answer may arrive
 // before that, if another rank asked for the same name.
-static bool question_heard(const sdg_shm_rank_t *own) {
-  return atomic_load_explicit(&own->heard, memory_order_acquire) ==
+static bool question_sent(const sdg_shm_rank_t *own) {
+  return atomic_load_explicit(&own->asked_sent, memory_order_acquire) ==
          atomic_load_explicit(&own->asked, memory_order_relaxed);
 }
 
@@ -104,7 +104,7 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
           sdg_fail(SDG_E_THREADS_MANY,
                    "'%s' would be one name more than the %d that are possible",
                    name, SDG_CHANNEL_THREADS - 1);
-    else if (!asked && question_heard(own)) {
+    else if (!asked && question_sent(own)) {
       asked = true;
       snprintf(own->name, sizeof own->name, "%s", name);
       atomic_fetch_add_explicit(&own->asked, 1, memory_order_release);

@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     FUZZ_HOLDS(body);
     memcpy(body, data, length);
     // To rank 0 from another one, and to another one from rank 0.
-    (void)sdg_replica_hear(&view, turn % 2, 1 - turn % 2, &head, body);
+    (void)sdg_replica_receive(&view, turn % 2, 1 - turn % 2, &head, body);
     free(body);
     data += length;
     bytes -= length;
