@@ -178,11 +178,16 @@ class Runner:
         """Without `sundog run`. refusals: go on after calls that the device
         refuses, and print the numbers of their cases."""
         env = dict(self.env)
-        if preload:
-            env["LD_PRELOAD"] = os.path.join(self.build,
-                                             "interpose/libsundog.so")
+        folders = []
         if self.device == "host":
-            env["LD_LIBRARY_PATH"] = os.path.join(self.build, "src/host/lib")
+            folders.append(os.path.join(self.build, "src/host/lib"))
+        if preload:
+            # By name: the linker ends a path in LD_PRELOAD at a blank.
+            env["LD_PRELOAD"] = "libsundog.so"
+            folders.append(os.path.join(self.build, "interpose"))
+        if folders:
+            env["LD_LIBRARY_PATH"] = ":".join(
+                filter(None, [*folders, env.get("LD_LIBRARY_PATH")]))
         return self.start([self.op_case, *self.files(str(name)),
                            *(["refusals"] if refusals else [])], env, 120)
 

@@ -69,9 +69,10 @@ def faults(runner, cases, setting):
     script, memory, out = runner.files("{rank}")
     status, log = runner.run_ranks(
         setting, runner.parts(cases), program=[
-            "sh", "-c", 'LD_PRELOAD="$LD_PRELOAD:$0" WITNESS=$1; shift; '
-            'export LD_PRELOAD WITNESS; exec "$@"',
-            os.path.join(runner.build, "tests/equivalence/driver/libwitness.so"),
+            "sh", "-c", 'LD_PRELOAD="$LD_PRELOAD:libwitness.so" WITNESS=$1; '
+            'LD_LIBRARY_PATH="$0${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; '
+            'shift; export LD_PRELOAD LD_LIBRARY_PATH WITNESS; exec "$@"',
+            os.path.join(runner.build, "tests/equivalence/driver"),
             os.path.join(folder, "{rank}.seen"),
             runner.op_case, script, memory, out])
     found = {}
