@@ -4,6 +4,7 @@ geometry.
 
 A line is as in cases.py; families say what is left out.
 """
+from families import FAMILIES
 
 
 def cut(total, pieces, uneven=True):
@@ -811,39 +812,5 @@ NAMED += [(f"operands apart, {name}", words) for name, words in (
      "n=4 c=2 size=9x8 on.a=N:0@0,1,4/H:1@0,2,9"),
 )]
 
-def last(words):
-    """Channels: as many as words say that ranks have."""
-    return int((words + " partC=0,4 ").split("partC=")[1].split()[0]
-               .split(",")[-1])
-
-
-# The spatial-transformer sampler: x of `size`, y of `to`.
-for n, words in (
-        ("rows", "mesh=3 split=H:0 partH=0,4,5,9 size=9x7 to=8x5"),
-        ("one row on each of 8 ranks", "mesh=8 split=H:0 "
-         "partH=0,1,2,3,4,5,6,7,8 size=8x5 to=8x3"),
-        ("rows and columns", "mesh=2x2 split=H:0,W:1 partH=0,4,9 partW=0,3,8 "
-         "size=9x8 to=5x12"),
-        ("rows and columns over the other axes", "mesh=2x2 split=H:0,W:1 "
-         "partH=0,4,9 partW=0,3,8 size=9x8 to=5x12 on.x=H:1@0,2,9/W:0@0,7,8"),
-        ("channels", "mesh=3 split=C:0 partC=0,1,2,4 size=5x7 to=6x4"),
-        ("images", "mesh=2 split=N:0 partN=0,1,3 size=5x7 to=6x4"),
-        ("images and rows", "mesh=2x2 split=N:0,H:1 partN=0,2,3 partH=0,4,5 "
-         "size=5x7 to=6x4"),
-        ("x whole on every rank", "mesh=2 split=H:0 partH=0,4,9 size=9x8 "
-         "to=5x12 on.x=local on.y=H:0@0,1,5 on.dy=H:0@0,1,5 on.dx=local"),
-        ("one row to each, of more ranks", "mesh=2x4 split=C:0,H:1 partC=0,1,3 "
-         "partH=0,1,1,10,12 size=12x6 to=1x8 view=whole"),
-        ("one pixel", "mesh=2 split=C:0 partC=0,1,2 size=1x1 to=4x4")):
-    NAMED += [(f"sampler, {n}{more}", f"op=sampler_{op} "
-               f"n=3 c={last(words)} {words} {rest}")
-              for op, more, rest in (("forward", "", ""),
-                                     ("backward", ", backward", "beta=0.5 "
-                                      "beta2=1 alpha2=2"),
-                                     ("backward", ", infinite sums",
-                                      "alpha=inf alpha2=-inf beta2=1"))]
-    # Sums of addends that several ranks have are rounded to half once.
-    NAMED += [(f"sampler, {n}, half, {inputs}",
-               f"op=sampler_backward type=half n=3 c={last(words)} {words} "
-               f"beta=0.5 beta2=-0.7 alpha2=2 inputs={inputs}")
-              for inputs in ("cancel", "cancel+huge", "subnormal")]
+# Those that families say of themselves.
+NAMED += [case for family in FAMILIES for case in family.named()]

@@ -2,6 +2,7 @@
 """What must be refused: how ranks can disagree, stop, or have too little."""
 import os
 
+from families import FAMILIES
 from runner import write_script
 
 BASE = ("op=conv_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 kernel=3x3 "
@@ -35,51 +36,8 @@ def negative_cases(runner, completed):
         words.update({k: str(v) for k, v in changes.items()})
         return " ".join(f"{k}={v}" for k, v in words.items())
 
-    grid = ("op=grid_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 n=1 c=2 "
-            "type=float order=NCHW gap=0 seed=1")
-    yield item("a grid of a piece's own coordinates", [[grid]] * 2,
-               ["SDG-635"], line=grid, view="shard")
-    points = ("op=sampler_forward mesh=2 split=C:0 partC=0,1,2 size=6x8 to=5x7 "
-              "n=1 c=2 type=float order=NCHW gap=0 alpha2=1 beta2=0 seed=")
-    yield item("other coordinates for other channels of one image",
-               [[points + "1"], [points + "2"]],
-               ["SDG-310 the ranks have different values of [^:]*: "
-                "values of grid"], line=points + "1", view="shard")
-    # What is refused on one device, with its status; SDG of pieces only.
-    for op in "forward", "backward":
-        for dim, part in ("H", "0,4,9"), ("N", "0,1,3"):
-            for wrong, code, status, words in (
-                    ("null", 606, "BAD_PARAM", "a descriptor is NULL"),
-                    ("unset", 600, "NOT_SUPPORTED", "was never set"),
-                    ("dims", 600, "NOT_SUPPORTED", "5 dimensions, not 4"),
-                    ("type", 606, "BAD_PARAM", "cudnnDataType_t 1, x 0"),
-                    ("extents", 606, "BAD_PARAM",
-                     r"rank 0 is set to \[\d+,4,\d+,5\], but its d?y is "),
-                    ("scalar", 606, "BAD_PARAM", "a scalar is NULL"),
-                    ("wider", 603, "BAD_PARAM", r"dx is \[3,4,9,9\]; all")):
-                if wrong == "wider" and op == "forward":
-                    continue
-                line = (f"op=sampler_{op} mesh=2 split={dim}:0 part{dim}={part} "
-                        "size=9x8 to=9x5 n=3 c=4 type=float order=NCHW gap=0 "
-                        f"alpha2=1 beta2=0 seed=1 told={wrong}")
-                refused = rf"cudnnSpatialTfSampler.*CUDNN_STATUS_{status}"
-                name = f"sampler_{op}, {dim} split, transformer: {wrong}"
-                yield item(name, [[line]] * 2,
-                           [rf"SDG-{code} .*{words}", refused], line=line,
-                           view="shard")
-                yield item(name + ", whole view", [[line]] * 2, [refused],
-                           line=line, pieces=[None] * 2, view="whole")
-    line = line.replace(" told=wider", "")
-    for wrong, says in (("extents", "SDG-606.* of rank 1 is set to"),
-                        ("unset", "SDG-301.*never set"),
-                        ("type", "SDG-301.*cudnnDataType_t 1"),
-                        ("null", "SDG-30[01]")):
-        yield item(f"rank 1 has another transformer: {wrong}",
-                   [[line], [f"{line} told={wrong}"]], [says], line=line,
-                   view="shard")
-        yield item(f"rank 1 has another transformer: {wrong}, whole view",
-                   [[line], [f"{line} told={wrong}"]], ["SDG-300"], line=line,
-                   pieces=[None] * 2, view="whole")
+    for family in FAMILIES:
+        yield from family.refused(item)
     yield item("rank 1 has other columns", [[BASE], [but(size="12x9")]], [CODE])
     yield item("rank 1 has another number of channels",
                [[BASE], [but(c=3)]], [CODE])
@@ -207,17 +165,6 @@ def negative_cases(runner, completed):
                    says[1:], line=large)
         yield item(f"memory of half of {name}, whole view", [[short]] * 2, says,
                    line=large, pieces=[None] * 2, view="whole")
-    points = ("op=sampler_backward mesh=2 split=H:0 partH=0,60,120 "
-              "size=120x90 to=120x90 n=2 c=1 type=float order=NCHW gap=0 "
-              "alpha2=1 beta2=0 seed=1")
-    for name in "grid", "dgrid":
-        short = f"{points} short={name}"
-        says = [rf"SDG-616 .*: {name} of cudnnSpatialTfSamplerBackward needs "
-                r"\d+ bytes from 0x\w+, where \d+ are allocated"]
-        yield item(f"memory of half of {name}", [[short]] * 2, says,
-                   line=points, view="shard")
-        yield item(f"memory of half of {name}, whole view", [[short]] * 2, says,
-                   line=points, pieces=[None] * 2, view="whole")
     mean = "op=reduce fn=avg over=H mesh=2 split=H:0 partH=0,6,12 size=12x8"
     yield item("rank 1 reduces otherwise",
                [[mean], [mean.replace("avg", "add")]], ["SDG-301"], line=mean)

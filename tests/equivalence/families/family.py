@@ -92,6 +92,15 @@ class Family:
         """Makes that one less."""
         set_extent(case, dim, extent(case, dim) - 1)
 
+    def named(self):
+        """Cases with a name: (name, line), as in driver/named.py."""
+        return ()
+
+    def refused(self, item):
+        """What must end with an error that says what is wrong: items, as in
+        driver/refused.py."""
+        return ()
+
     def setting(self, rng, view):
         """One that only cases of this family have; None: it takes any."""
 

@@ -111,7 +111,7 @@ class Sampler(Family):
             t["grid"][:, i] = 2 * at / max(extent - 1, 1) - 1
 
     def calls(self, case, local):
-        wrong = ["told"] if case.get("told") else []  # refused.py
+        wrong = ["told"] if case.get("told") else []  # see refused()
         return [call(case["op"], case, local, "alpha", "beta", "alpha2",
                      "beta2", *wrong)]
 
@@ -125,6 +125,12 @@ class Sampler(Family):
         """A device may multiply each addend by an infinite factor, instead of
         their sum."""
         return bool(np.isinf([case["alpha"], case["alpha2"]]).any())
+
+    def named(self):
+        return named_cases()
+
+    def refused(self, item):
+        return refused_cases(item)
 
     def reference(self, case, t):
         corners = list(points(case, t["grid"]))
@@ -177,6 +183,104 @@ def points(case, grid):
                     along_w * (2 * below - 1) * (height - 1) / 2 * inside))
 
 
+def channels(words):
+    """As many as words say that ranks have."""
+    return int((words + " partC=0,4 ").split("partC=")[1].split()[0]
+               .split(",")[-1])
+
+
+def named_cases():
+    """x of `size`, y of `to`."""
+    cases = []
+    for n, words in (
+            ("rows", "mesh=3 split=H:0 partH=0,4,5,9 size=9x7 to=8x5"),
+            ("one row on each of 8 ranks", "mesh=8 split=H:0 "
+             "partH=0,1,2,3,4,5,6,7,8 size=8x5 to=8x3"),
+            ("rows and columns", "mesh=2x2 split=H:0,W:1 partH=0,4,9 "
+             "partW=0,3,8 size=9x8 to=5x12"),
+            ("rows and columns over the other axes", "mesh=2x2 split=H:0,W:1 "
+             "partH=0,4,9 partW=0,3,8 size=9x8 to=5x12 "
+             "on.x=H:1@0,2,9/W:0@0,7,8"),
+            ("channels", "mesh=3 split=C:0 partC=0,1,2,4 size=5x7 to=6x4"),
+            ("images", "mesh=2 split=N:0 partN=0,1,3 size=5x7 to=6x4"),
+            ("images and rows", "mesh=2x2 split=N:0,H:1 partN=0,2,3 "
+             "partH=0,4,5 size=5x7 to=6x4"),
+            ("x whole on every rank", "mesh=2 split=H:0 partH=0,4,9 size=9x8 "
+             "to=5x12 on.x=local on.y=H:0@0,1,5 on.dy=H:0@0,1,5 on.dx=local"),
+            ("one row to each, of more ranks", "mesh=2x4 split=C:0,H:1 "
+             "partC=0,1,3 partH=0,1,1,10,12 size=12x6 to=1x8 view=whole"),
+            ("one pixel", "mesh=2 split=C:0 partC=0,1,2 size=1x1 to=4x4")):
+        cases += [(f"sampler, {n}{more}", f"op=sampler_{op} "
+                   f"n=3 c={channels(words)} {words} {rest}")
+                  for op, more, rest in (("forward", "", ""),
+                                         ("backward", ", backward", "beta=0.5 "
+                                          "beta2=1 alpha2=2"),
+                                         ("backward", ", infinite sums",
+                                          "alpha=inf alpha2=-inf beta2=1"))]
+        # Sums of addends that several ranks have are rounded to half once.
+        cases += [(f"sampler, {n}, half, {inputs}",
+                   f"op=sampler_backward type=half n=3 c={channels(words)} "
+                   f"{words} beta=0.5 beta2=-0.7 alpha2=2 inputs={inputs}")
+                  for inputs in ("cancel", "cancel+huge", "subnormal")]
+    return cases
+
+
+def refused_cases(item):
+    points = ("op=sampler_forward mesh=2 split=C:0 partC=0,1,2 size=6x8 to=5x7 "
+              "n=1 c=2 type=float order=NCHW gap=0 alpha2=1 beta2=0 seed=")
+    yield item("other coordinates for other channels of one image",
+               [[points + "1"], [points + "2"]],
+               ["SDG-310 the ranks have different values of [^:]*: "
+                "values of grid"], line=points + "1", view="shard")
+    # What is refused on one device, with its status; SDG of pieces only.
+    for op in "forward", "backward":
+        for dim, part in ("H", "0,4,9"), ("N", "0,1,3"):
+            for wrong, code, status, words in (
+                    ("null", 606, "BAD_PARAM", "a descriptor is NULL"),
+                    ("unset", 600, "NOT_SUPPORTED", "was never set"),
+                    ("dims", 600, "NOT_SUPPORTED", "5 dimensions, not 4"),
+                    ("type", 606, "BAD_PARAM", "cudnnDataType_t 1, x 0"),
+                    ("extents", 606, "BAD_PARAM",
+                     r"rank 0 is set to \[\d+,4,\d+,5\], but its d?y is "),
+                    ("scalar", 606, "BAD_PARAM", "a scalar is NULL"),
+                    ("wider", 603, "BAD_PARAM", r"dx is \[3,4,9,9\]; all")):
+                if wrong == "wider" and op == "forward":
+                    continue
+                line = (f"op=sampler_{op} mesh=2 split={dim}:0 "
+                        f"part{dim}={part} size=9x8 to=9x5 n=3 c=4 type=float "
+                        "order=NCHW gap=0 "
+                        f"alpha2=1 beta2=0 seed=1 told={wrong}")
+                refused = rf"cudnnSpatialTfSampler.*CUDNN_STATUS_{status}"
+                name = f"sampler_{op}, {dim} split, transformer: {wrong}"
+                yield item(name, [[line]] * 2,
+                           [rf"SDG-{code} .*{words}", refused], line=line,
+                           view="shard")
+                yield item(name + ", whole view", [[line]] * 2, [refused],
+                           line=line, pieces=[None] * 2, view="whole")
+    line = line.replace(" told=wider", "")
+    for wrong, says in (("extents", "SDG-606.* of rank 1 is set to"),
+                        ("unset", "SDG-301.*never set"),
+                        ("type", "SDG-301.*cudnnDataType_t 1"),
+                        ("null", "SDG-30[01]")):
+        yield item(f"rank 1 has another transformer: {wrong}",
+                   [[line], [f"{line} told={wrong}"]], [says], line=line,
+                   view="shard")
+        yield item(f"rank 1 has another transformer: {wrong}, whole view",
+                   [[line], [f"{line} told={wrong}"]], ["SDG-300"], line=line,
+                   pieces=[None] * 2, view="whole")
+    points = ("op=sampler_backward mesh=2 split=H:0 partH=0,60,120 "
+              "size=120x90 to=120x90 n=2 c=1 type=float order=NCHW gap=0 "
+              "alpha2=1 beta2=0 seed=1")
+    for name in "grid", "dgrid":
+        short = f"{points} short={name}"
+        says = [rf"SDG-616 .*: {name} of cudnnSpatialTfSamplerBackward needs "
+                r"\d+ bytes from 0x\w+, where \d+ are allocated"]
+        yield item(f"memory of half of {name}", [[short]] * 2, says,
+                   line=points, view="shard")
+        yield item(f"memory of half of {name}, whole view", [[short]] * 2, says,
+                   line=points, pieces=[None] * 2, view="whole")
+
+
 class Generator(Family):
     """Grids of the case's size by affine maps, and the gradients of these."""
     ops = ("grid_forward", "grid_backward")
@@ -202,6 +306,12 @@ class Generator(Family):
 
     def calls(self, case, local):
         return [call(case["op"], case, local)]
+
+    def refused(self, item):
+        grid = ("op=grid_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 n=1 "
+                "c=2 type=float order=NCHW gap=0 seed=1")
+        yield item("a grid of a piece's own coordinates", [[grid]] * 2,
+                   ["SDG-635"], line=grid, view="shard")
 
     def reference(self, case, t):
         h, w = case["size"]
