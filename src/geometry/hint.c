@@ -9,6 +9,7 @@
 typedef struct range {
   uintptr_t at, end;
   sdg_hint_t hint;
+  uint32_t gaps; // 1: one tensor with gaps, and nothing known between
 } range_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,26 +64,29 @@ static sdg_hint_t mixed(sdg_hint_t a, sdg_hint_t b) {
 }
 
 static void put(uintptr_t at, size_t bytes, bool gaps, sdg_hint_t hint) {
-  range_t now = {at, at + bytes, hint}, all[3];
+  range_t now = {at, at + bytes, hint, gaps}, all[3];
   int from = first_behind(at), to = from, puts = 0;
   for (; to < count && ranges[to].at < at + bytes; to++) {
     const range_t *old = &ranges[to];
-    bool same = old->at == at && old->end == at + bytes;
+    bool same = old->gaps && old->at == at && old->end == at + bytes;
     if (gaps && old->hint == hint) {
       now.at = old->at < now.at ? old->at : now.at;
       now.end = old->end > now.end ? old->end : now.end;
+      now.gaps = same;
     } else if (gaps && !hint && !same) {
       now.hint = mixed(now.hint, old->hint);
+      now.gaps = false;
     }
   }
   if (to - from == 1 && memcmp(&ranges[from], &now, sizeof now) == 0)
     return;
   if (to > from && ranges[from].at < now.at)
-    all[puts++] = (range_t){ranges[from].at, now.at, ranges[from].hint};
+    all[puts++] = (range_t){ranges[from].at, now.at, ranges[from].hint, 0};
   if (now.hint)
     all[puts++] = now;
   if (to > from && ranges[to - 1].end > now.end)
-    all[puts++] = (range_t){now.end, ranges[to - 1].end, ranges[to - 1].hint};
+    all[puts++] =
+        (range_t){now.end, ranges[to - 1].end, ranges[to - 1].hint, 0};
   if (puts || to > from)
     replace(from, to, puts, all);
 }
@@ -108,6 +112,8 @@ static int cut(uintptr_t from, size_t bytes, range_t *few, int some,
     *range = ranges[first + i];
     range->at = range->at < from ? from : range->at;
     range->end = range->end > from + bytes ? from + bytes : range->end;
+    range->gaps &= range->at == ranges[first + i].at &&
+                   range->end == ranges[first + i].end;
   }
   return *out ? n : -1;
 }
@@ -122,7 +128,7 @@ void sdg_hint_copy(const void *from, const void *at, size_t bytes) {
   put((uintptr_t)at, bytes, false, 0);
   for (int i = 0; i < n; i++)
     put((uintptr_t)at + (copied[i].at - (uintptr_t)from),
-        copied[i].end - copied[i].at, false, copied[i].hint);
+        copied[i].end - copied[i].at, copied[i].gaps, copied[i].hint);
   pthread_mutex_unlock(&lock);
   if (copied != few)
     free(copied);

@@ -50,7 +50,7 @@ static inline bool sdg_hint_any(void) {
  * out, the bytes become unknown. `gaps`: not all of these bytes were written;
  * the range is merged with ranges of the same hint that it overlaps; without a
  * hint it is mixed with those in pieces, but not with one of exactly those
- * bytes, which is the same tensor. */
+ * bytes and with gaps, which is the same tensor. */
 void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint);
 /* Records that bytes were copied: what is known of each goes along. */
 void sdg_hint_copy(const void *from, const void *at, size_t bytes);

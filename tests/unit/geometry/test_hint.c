@@ -86,10 +86,21 @@ START_TEST(what_is_written_between_pieces_leaves_them_pieces) {
   REQUIRE(sdg_hint_within(address(4), 30) & 1);
   REQUIRE(sdg_hint_of(address(0), 4) == rows);
   REQUIRE(sdg_hint_of(address(34), 6) == rows);
+  sdg_hint_forget();
   // The same tensor, written anew.
-  sdg_hint_put(address(0), 40, false, rows);
+  sdg_hint_put(address(0), 40, true, rows);
   sdg_hint_put(address(0), 40, true, 0);
   REQUIRE(!sdg_hint_any());
+  sdg_hint_put(address(0), 40, false, rows);
+  sdg_hint_put(address(0), 40, true, 0); // the bytes between are those of rows
+  sdg_hint_put(address(0), 40, true, 0);
+  REQUIRE(sdg_hint_within(address(0), 40) == (rows | SDG_HINT_MIXED));
+  sdg_hint_forget();
+  sdg_hint_put(address(0), 40, false, rows);
+  sdg_hint_put(address(0), 40, true, rows);
+  sdg_hint_put(address(0), 40, true, 0);
+  REQUIRE(sdg_hint_within(address(0), 40) == (rows | SDG_HINT_MIXED));
+  sdg_hint_forget();
 }
 END_TEST
 
