@@ -145,7 +145,7 @@ void sdg_slot_leave_products(void) {
   for (int entry = 0; entry < SDG_ENTRY_COUNT; entry++)
     if (sdg_entry[entry].product)
       replace(entry, sdg_entry[entry].probe,
-              whole ? sdg_entry[entry].whole : atomic_load(&sdg_real[entry]));
+              whole ? sdg_entry[entry].whole : target_of_pieces(entry));
   if (!whole) // otherwise sundog still follows memory
     atomic_store(&sdg_slot_products_left, true);
 }
