@@ -3,6 +3,8 @@
 // it sends less.
 #include "rules/conv/adjoint.h"
 
+#include <math.h>
+
 #include "rules/window/back.h"
 
 static sdg_range_t range_of(int64_t lo, int64_t hi) {
@@ -248,6 +250,9 @@ bool sdg_conv_adjoint_chosen(const sdg_call_t *call,
   const sdg_conv_t *conv = &dgrad->conv;
   if (section->strategy != SDG_STRATEGY_AUTO ||
       !adds_exactly(&call->operand[conv->x]))
+    return false;
+  // Rows that are infinities on several ranks may add up to NaN.
+  if (isinf(sdg_call_scalar(call, SDG_ALPHA)))
     return false;
   // Whole view: nothing is sent to ranks that already have it.
   if (conv->op.whole && !(tagging->pieces >> conv->y & 1))

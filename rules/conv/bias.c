@@ -22,6 +22,7 @@ static int db_of(const sdg_call_t *call) {
 
 typedef struct op {
   sdg_conv_gradient_old_t old;
+  bool unscaled; // by alpha
 } op_t;
 
 static cudnnStatus_t bias_run(const sdg_subcall_run_t *run) {
@@ -32,6 +33,8 @@ static cudnnStatus_t bias_run(const sdg_subcall_run_t *run) {
   sdg_rebind_tensor(&own, SDG_ROLE_DBIAS, run->descriptor[DB], run->data[DB]);
   if (op->old != SDG_CONV_GRADIENT_BETA)
     sdg_rebind_scalar(&own, SDG_BETA, &run->scalar[0]);
+  if (op->unscaled)
+    sdg_rebind_scalar(&own, SDG_ALPHA, &run->scalar[1]);
   return (cudnnStatus_t)sdg_rebind_invoke(&own);
 }
 
@@ -41,7 +44,9 @@ static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
   op_t *op = malloc(sizeof *op);
   if (!op)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  op->old = sum->takes_beta ? SDG_CONV_GRADIENT_BETA : SDG_CONV_GRADIENT_CLEAR;
+  *op =
+      (op_t){sum->takes_beta ? SDG_CONV_GRADIENT_BETA : SDG_CONV_GRADIENT_CLEAR,
+             sum->alpha != NULL};
   sdg_type_t type = call->operand[dy_of(call)].type;
   sdg_subcall_t sub = {
       .fn = bias_run,
@@ -49,7 +54,7 @@ static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
       .tensor = {[DY] = {dy, *box, type, NULL},
                  [DB] = sdg_subcall_slab(plan, sum->part,
                                          call->operand[db_of(call)].type)},
-      .scalar = {sdg_scalar(type, 0)},
+      .scalar = {sdg_scalar(type, 0), sdg_scalar(type, 1)},
       .op = op,
       .op_destroy = free,
   };
@@ -70,10 +75,6 @@ static sdg_status_t reduction_add(const sdg_call_t *call, sdg_plan_t *plan,
   return sdg_subcall_transform(plan, 1, &from, 0, &to); // nothing to reduce
 }
 
-static const void *alpha_of(const sdg_call_t *call) {
-  return sdg_call_scalar_at(call, SDG_ALPHA);
-}
-
 // `there`: the box of dy in memory; `own`: this rank's part of it.
 static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
                               sdg_axes_t axes, const sdg_box_t *there,
@@ -84,7 +85,8 @@ static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
   SDG_TRY(sdg_plan_operand(plan, call, dy_of(call), there, &dy));
   SDG_TRY(sdg_gradient_sum_open(plan, call, db_of(call), axes,
                                 sdg_conv_gradient_beta, &sum));
-  SDG_TRY(sdg_gradient_sum_widen(plan, call, alpha_of, &sum));
+  SDG_TRY(sdg_gradient_sum_widen(plan, call, sdg_conv_gradient_alpha, &sum));
+  SDG_TRY(sdg_gradient_sum_late(plan, call, sdg_conv_gradient_alpha, &sum));
   if (sdg_box_empty(own))
     SDG_TRY(sdg_gradient_sum_nothing(plan, call, &sum));
   else if (sum.type != call->operand[db_of(call)].type)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans the steps of a data gradient: messages, the call in place, strips that
 // overwrite.
+#include <math.h>
 #include <stdlib.h>
 
 #include "rules/conv/adjoint.h"
@@ -23,7 +24,7 @@ typedef struct strip {
   sdg_box_t want;
   int x;      // slab that the sub-calls write
   bool apart; // x is a copy that overwrites
-  bool sums;  // all images are added to old values times beta
+  int sum;    // slab where all images are added up; -1: x
 } strip_t;
 
 // A plan while it is being made.
@@ -32,6 +33,8 @@ typedef struct maker {
   const sdg_conv_data_t *dgrad;
   sdg_plan_t *plan;
   bool reads_old;
+  bool late;            // images are added before alpha, which is infinite:
+                        // infinities may add up to NaN
   bool apart;           // messages do not arrive in assembled slabs
   sdg_copy_kind_t copy; // of assembled slabs
   int x, y;             // slabs of the program's tensors
@@ -52,13 +55,21 @@ static sdg_status_t piece_call(maker_t *m, const sdg_window_piece_t *piece) {
 
 static sdg_status_t strip_open(maker_t *m, int s) {
   strip_t *strip = &m->strip[s];
-  sdg_box_t made = sdg_conv_data_made(m->dgrad, &strip->want, &strip->sums);
+  bool sums;
+  sdg_box_t made = sdg_conv_data_made(m->dgrad, &strip->want, &sums);
+  if (m->late) {
+    sums = true;
+    made = strip->want;
+  }
   const sdg_box_t *owned = &m->dgrad->conv.op.x_box;
   strip->apart =
       !sdg_box_equal(&made, owned) || !sdg_box_equal(&strip->want, owned);
   strip->x = m->x;
   if (strip->apart)
     SDG_TRY(sdg_plan_scratch(m->plan, &made, m->x, &strip->x));
+  strip->sum = -1;
+  if (sums)
+    SDG_TRY(sdg_plan_scratch(m->plan, &made, m->x, &strip->sum));
   for (int i = 0; i < m->dgrad->images; i++) {
     part_t *part = &m->part[m->parts];
     *part = (part_t){.image = i, .strip = s};
@@ -67,7 +78,7 @@ static sdg_status_t strip_open(maker_t *m, int s) {
     m->parts++;
     part->x = -1;
     SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.y, m->y, &part->y));
-    if (strip->sums || !sdg_box_equal(&part->piece.x, &made))
+    if (sums || !sdg_box_equal(&part->piece.x, &made))
       SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.x, m->x, &part->x));
   }
   return SDG_OK;
@@ -106,7 +117,8 @@ static sdg_status_t part_own(maker_t *m, const part_t *part) {
 // Rows of a further image, in slabs of their own: engines may reject a range of
 // a tensor.
 static sdg_status_t part_add(maker_t *m, const part_t *part) {
-  int strip = m->strip[part->strip].x;
+  const strip_t *of = &m->strip[part->strip];
+  int strip = of->sum >= 0 ? of->sum : of->x;
   sdg_type_t type = m->call->operand[m->dgrad->conv.x].type;
   sdg_box_t common =
       sdg_box_intersect(&part->piece.x, &m->plan->slab[strip].box);
@@ -122,8 +134,10 @@ static sdg_status_t part_finish(maker_t *m, const part_t *part) {
   bool own = part->x >= 0;
   SDG_TRY(sdg_window_assemble_received(m->plan, transfer,
                                        m->message[part->image], part->y));
-  const sdg_conv_gradient_slabs_t slabs = {
-      .x = own ? part->x : m->strip[part->strip].x, .y = part->y};
+  const sdg_conv_gradient_slabs_t slabs = {.x = own ? part->x
+                                                    : m->strip[part->strip].x,
+                                           .y = part->y,
+                                           .unscaled = m->late};
   SDG_TRY(sdg_conv_gradient_add(&m->dgrad->conv, m->call, m->plan, &part->piece,
                                 &slabs,
                                 own                ? SDG_CONV_GRADIENT_CLEAR
@@ -133,32 +147,42 @@ static sdg_status_t part_finish(maker_t *m, const part_t *part) {
   return own ? part_add(m, part) : SDG_OK;
 }
 
-static cudnnStatus_t old_run(const sdg_subcall_run_t *run) {
-  return sdg_cudnn_get()->cudnnScaleTensor(
-      run->handle, run->descriptor[0], run->data[0],
-      sdg_call_scalar_at(run->call, SDG_BETA));
+static cudnnStatus_t store_run(const sdg_subcall_run_t *run) {
+  const bool *late = run->op;
+  return sdg_cudnn_get()->cudnnTransformTensor(
+      run->handle,
+      *late ? sdg_call_scalar_at(run->call, SDG_ALPHA) : &run->scalar[0],
+      run->descriptor[0], run->data[0], sdg_call_scalar_at(run->call, SDG_BETA),
+      run->descriptor[1], run->data[1]);
 }
 
-// beta times old values, to which images are added.
-static sdg_status_t strip_begin(maker_t *m, const strip_t *strip) {
-  sdg_subcall_t scale = {
-      .fn = old_run,
-      .tensors = 1,
-      .tensor = {{.slab = strip->x,
-                  .box = strip->want,
-                  .type = m->call->operand[m->dgrad->conv.x].type}}};
-  return m->reads_old
-             ? sdg_subcall_add(m->plan, &scale)
-             : sdg_plan_zero(m->plan, SDG_LANE_MAIN, strip->x, &strip->want);
+// strip = sum of images + beta strip.
+static sdg_status_t strip_store(maker_t *m, const strip_t *strip) {
+  sdg_type_t type = m->call->operand[m->dgrad->conv.x].type;
+  bool *late = malloc(sizeof *late);
+  if (!late)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  *late = m->late;
+  sdg_subcall_t store = {
+      .fn = store_run,
+      .tensors = 2,
+      .tensor = {{.slab = strip->sum, .box = strip->want, .type = type},
+                 {.slab = strip->x, .box = strip->want, .type = type}},
+      .scalar = {sdg_scalar(type, 1)},
+      .op = late,
+      .op_destroy = free};
+  return sdg_subcall_add(m->plan, &store);
 }
 
 static sdg_status_t strip_finish(maker_t *m, int s) {
   const strip_t *strip = &m->strip[s];
-  if (strip->sums)
-    SDG_TRY(strip_begin(m, strip));
+  if (strip->sum >= 0)
+    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, strip->sum, &strip->want));
   for (int i = 0; i < m->parts; i++)
     if (m->part[i].strip == s)
       SDG_TRY(part_finish(m, &m->part[i]));
+  if (strip->sum >= 0)
+    SDG_TRY(strip_store(m, strip));
   if (!strip->apart)
     return SDG_OK;
   return sdg_plan_copy(m->plan, SDG_LANE_MAIN, strip->x, m->x, NULL,
@@ -226,6 +250,7 @@ static sdg_status_t plan_make(const sdg_call_t *call,
                               : dgrad->conv.op.whole ? "window"
                                                      : "repair"),
       .reads_old = sdg_call_scalar(call, SDG_BETA) != 0,
+      .late = dgrad->images > 1 && isinf(sdg_call_scalar(call, SDG_ALPHA)),
       // Slabs of messages that arrive before the call (prefetch) are kept.
       .apart = extend && section->keeps_dy,
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,

@@ -12,12 +12,17 @@ typedef struct op {
   cudnnConvolutionDescriptor_t conv;
   cudnnFilterDescriptor_t w; // NULL: uses the program's
   sdg_conv_gradient_old_t old;
+  bool unscaled; // by alpha
   int algo;
   size_t workspace_bytes;
 } op_t;
 
 const void *sdg_conv_gradient_beta(const sdg_call_t *call) {
   return sdg_call_scalar_at(call, SDG_BETA);
+}
+
+const void *sdg_conv_gradient_alpha(const sdg_call_t *call) {
+  return sdg_call_scalar_at(call, SDG_ALPHA);
 }
 
 static bool of_filter(const sdg_call_t *call) {
@@ -111,6 +116,9 @@ static cudnnStatus_t grad_run(const sdg_subcall_run_t *run) {
   }
   if (op->old != SDG_CONV_GRADIENT_BETA)
     sdg_rebind_scalar(&own, SDG_BETA, old_scale(run->call, op->old));
+  if (op->unscaled)
+    sdg_rebind_scalar(&own, SDG_ALPHA,
+                      old_scale(run->call, SDG_CONV_GRADIENT_ADD));
   return (cudnnStatus_t)sdg_rebind_invoke(&own);
 }
 
@@ -150,6 +158,7 @@ op_make(const sdg_conv_t *conv, const sdg_call_t *call, const sdg_plan_t *plan,
       call, &d, op->w ? op->w : sdg_conv_w(call), sdg_call_int(call, SDG_ALGO),
       &op->algo, &op->workspace_bytes);
   op->old = old;
+  op->unscaled = slabs->unscaled;
   op->conv = d.conv;
   d.conv = NULL; // kept
   sdg_conv_undescribe(&d);

@@ -12,6 +12,7 @@
 
 /* The program's beta, for sdg_gradient_sum_open(). */
 const void *sdg_conv_gradient_beta(const sdg_call_t *call);
+const void *sdg_conv_gradient_alpha(const sdg_call_t *call);
 
 /* How a sub-call treats the values that it finds in its output. */
 typedef enum sdg_conv_gradient_old {
@@ -24,6 +25,7 @@ typedef enum sdg_conv_gradient_old {
  * gradient, or of the filter if the sub-call reads some of its taps. */
 typedef struct sdg_conv_gradient_slabs {
   int x, y, w;
+  bool unscaled; /* the program's alpha is applied to a sum of results */
 } sdg_conv_gradient_slabs_t;
 
 /* Adds the sub-call that computes this piece to a plan opened by

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions as an op: the entries it handles, the key that distinguishes
 // calls, and the functions that plan and answer them.
+#include <math.h>
 #include <stdio.h>
 
 #include "rules/conv/filter.h"
@@ -178,7 +179,9 @@ static int conv_key(const sdg_call_t *call, uint64_t *out) {
     return 0;
   out[0] = (uint64_t)sdg_call_int(call, SDG_ALGO);
   out[1] = sdg_call_size(call, SDG_WORKSPACE_BYTES);
-  out[2] = sdg_call_scalar(call, sdg_conv_old(call)) == 0;
+  // A sum over ranks takes an infinite factor otherwise than a finite one.
+  out[2] = (uint64_t)(sdg_call_scalar(call, sdg_conv_old(call)) == 0) |
+           (uint64_t)(isinf(sdg_call_scalar(call, SDG_ALPHA)) != 0) << 1;
   return 3;
 }
 

@@ -2,6 +2,7 @@
 // Sums gradients of parameters over ranks.
 #include "rules/kit/gradient_sum.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "rules/kit/subcall.h"
@@ -44,6 +45,19 @@ sdg_status_t sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
   sum->alpha = alpha;
   return sdg_plan_scratch_of(plan, &box, sizeof(float), sum->output,
                              &sum->part);
+}
+
+sdg_status_t sdg_gradient_sum_late(sdg_plan_t *plan, const sdg_call_t *call,
+                                   const void *(*alpha)(const sdg_call_t *),
+                                   sdg_gradient_sum_t *sum) {
+  sdg_box_t box = sdg_operand_box(&call->operand[sum->operand]);
+  if (sum->alpha || !isinf(sdg_call_scalar_value(call, alpha(call))))
+    return SDG_OK;
+  sum->alpha = alpha;
+  sum->takes_beta = false;
+  return sum->part == sum->output
+             ? sdg_plan_scratch(plan, &box, sum->output, &sum->part)
+             : SDG_OK;
 }
 
 sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
@@ -108,12 +122,14 @@ sdg_status_t sdg_gradient_sum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
 sdg_status_t sdg_gradient_sum_close(sdg_plan_t *plan, const sdg_call_t *call,
                                     const sdg_gradient_sum_t *sum) {
   const sdg_operand_t *operand = &call->operand[sum->operand];
-  if (!plan->reduce_axes)
+  if (!plan->reduce_axes && !sum->alpha)
     return SDG_OK;
   sdg_subcall_tensor_t part = sdg_subcall_slab(plan, sum->part, sum->type);
   sdg_subcall_tensor_t output =
       sdg_subcall_slab(plan, sum->output, operand->type);
   sdg_subcall_tensor_t total = part;
+  if (!plan->reduce_axes)
+    return finish_add(plan, sum, &part, &output);
   if (sum->type == operand->type && sums_in_float(operand)) {
     total.type = CUDNN_DATA_FLOAT;
     SDG_TRY(sdg_plan_scratch_of(plan, &part.box, sizeof(float), sum->output,

@@ -18,7 +18,8 @@ typedef struct sdg_gradient_sum {
    * False: it overwrites them. */
   bool takes_beta;
   const void *(*beta)(const sdg_call_t *call); /* the program's */
-  /* A scalar that the sum is to be multiplied by; NULL: none. */
+  /* A scalar that the sum is multiplied by, in place of each sub-call's result;
+   * NULL: sub-calls use it themselves. */
   const void *(*alpha)(const sdg_call_t *call);
 } sdg_gradient_sum_t;
 
@@ -37,6 +38,11 @@ sdg_status_t
 sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
                        const void *(*alpha)(const sdg_call_t *call),
                        sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
+/* The same if `alpha` is infinite, as parts that are infinities may add up to
+ * NaN where the sum times alpha is an infinity. */
+sdg_status_t sdg_gradient_sum_late(sdg_plan_t *plan, const sdg_call_t *call,
+                                   const void *(*alpha)(const sdg_call_t *call),
+                                   sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
 /* Whole view: adds the gradient to the share as an output that every rank gets
  * in full. It is also read unless `beta` is zero. */
 sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,

@@ -18,8 +18,10 @@
 #include "rules/norm/plan.h"
 
 #include <cudnn.h>
+#include <math.h>
 #include <string.h>
 
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 // A rank with fewer than one in this many of all ranks' elements does not
@@ -54,7 +56,13 @@ static sdg_status_t coefficients_add(sdg_norm_maker_t *m,
   return SDG_OK;
 }
 
-// Half types: both parts as floats, rounded once.
+static bool is_wide(const sdg_norm_maker_t *m) {
+  return m->tensor[SDG_NORM_DX].type != m->type ||
+         isinf(sdg_call_scalar(m->call, SDG_ALPHA));
+}
+
+// Half types: both parts as floats, rounded once. An infinite alpha would make
+// infinities of both parts, and NaN of their sum.
 static sdg_status_t dx_widely(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
                               const coefficients_t *by) {
   sdg_subcall_tensor_t x, dy;
@@ -78,7 +86,7 @@ static sdg_status_t dx_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
                            const coefficients_t *by) {
   const sdg_subcall_tensor_t *dx = &m->tensor[SDG_NORM_DX];
   bool of_dy = sdg_norm_aliased(m, SDG_NORM_DX, SDG_NORM_DY);
-  if (dx->type != m->type)
+  if (is_wide(m))
     return dx_widely(m, g, by);
   SDG_TRY(sdg_norm_subcall_inference(
       m->plan, m->norm->mode, SDG_NORM_PROGRAM, of_dy ? &g->dy : &g->x,
@@ -97,8 +105,7 @@ static sdg_status_t reduce(sdg_norm_maker_t *m, int slab, sdg_axes_t axes) {
 }
 
 static bool corrects(const sdg_norm_maker_t *m) {
-  return m->tensor[SDG_NORM_DX].type == m->type &&
-         !sdg_norm_aliased(m, SDG_NORM_DX, SDG_NORM_X) &&
+  return !is_wide(m) && !sdg_norm_aliased(m, SDG_NORM_DX, SDG_NORM_X) &&
          m->total <= CORRECTED_MOST * m->count;
 }
 

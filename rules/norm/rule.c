@@ -2,6 +2,7 @@
 // Normalisations as an op: statistics are those of all ranks whose values share
 // them.
 #include <cudnn.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,7 +90,8 @@ static int norm_key(const sdg_call_t *call, uint64_t *out) {
       (uint64_t)(sdg_call_scalar(call, SDG_ALPHA) == 1) << 44 |
       (uint64_t)(sdg_call_scalar(call, SDG_BETA) == 0) << 45 |
       (uint64_t)(sdg_call_number(call, SDG_EPSILON) >= CUDNN_BN_MIN_EPSILON)
-          << 46;
+          << 46 |
+      (uint64_t)(isinf(sdg_call_scalar(call, SDG_ALPHA)) != 0) << 47;
   out[1] = absent(call);
   out[2] = aliases(call);
   return 3;

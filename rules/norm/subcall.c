@@ -185,8 +185,9 @@ sdg_status_t sdg_norm_subcall_narrow(sdg_plan_t *plan,
   how_t how = {.type = wide->type};
   cudnnStatus_t got = cudnn->cudnnCreateOpTensorDescriptor(&how.op);
   if (got == CUDNN_STATUS_SUCCESS)
-    got = cudnn->cudnnSetOpTensorDescriptor(
-        how.op, CUDNN_OP_TENSOR_MAX, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN);
+    got = cudnn->cudnnSetOpTensorDescriptor(how.op, CUDNN_OP_TENSOR_MAX,
+                                            (cudnnDataType_t)wide->type,
+                                            CUDNN_PROPAGATE_NAN);
   if (got == CUDNN_STATUS_SUCCESS)
     return add(plan, &sub, &how);
   if (how.op)

@@ -261,6 +261,20 @@ NAMED += [(f"gradient of the bias, {type}, {inputs}",
           for type in ("half", "bfloat16")
           for inputs in ("cancel", "cancel+huge", "huge", "subnormal")]
 
+# An infinite factor is applied to sums over ranks, not to their addends, which
+# may be infinities of both signs.
+THIRDS = "mesh=3 split=H:0 partH=0,4,5,11 size=11x6 n=2 c=3"
+for beta in (0, 0.5):
+    NAMED += [(f"an infinite factor, {op}, {type}, beta {beta}",
+               f"op={op} {THIRDS} {words} alpha=-inf beta={beta} type={type}")
+              for op, words in (
+                  ("conv_filter", "k=3 kernel=3x3 pad=1x1"),
+                  ("conv_bias", "k=3 kernel=3x3 pad=1x1"),
+                  ("conv_data", "k=4 kernel=3x3 pad=1x1"),
+                  ("conv_data", "k=4 kernel=3x3 pad=1x1 wrap=HW"),
+                  ("bn_backward", ""))
+              for type in ("float", "double", "half")]
+
 # Rows of dx that only windows beyond an end see, beside others: no row of zeros
 # may meet an infinite weight.
 for n, words in (
