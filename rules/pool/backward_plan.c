@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of a pooling gradient: messages, the call in place, strips.
+#include <math.h>
 #include <stdlib.h>
 
 #include "rules/kit/subcall.h"
@@ -286,6 +287,12 @@ sdg_status_t sdg_pool_backward_make(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     const sdg_pool_backward_t *back,
                                     sdg_plan_t **out_plan) {
+  // Images that are infinities of both signs would add up to NaN.
+  if (back->images > 1 && isinf(sdg_call_scalar(call, SDG_ALPHA)))
+    return sdg_fail(SDG_E_NO_RULE,
+                    "%s with an infinite alpha and a periodic dimension: "
+                    "use 1, and scale the result",
+                    call->entry_name);
   bool whole = back->pool.op.whole;
   bool asked = tagging->section->strategy == SDG_STRATEGY_EXTEND;
   sdg_window_piece_t view = sdg_pool_backward_view(back);

@@ -2,6 +2,7 @@
 // Pooling as an op: what a call is, and answers to questions about it.
 #include "rules/pool/backward.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,7 +163,8 @@ static sdg_status_t pool_describe(const sdg_call_t *call, char *out,
 static int pool_key(const sdg_call_t *call, uint64_t *out) {
   if (call->is_query)
     return 0;
-  out[0] = sdg_call_scalar(call, SDG_BETA) == 0;
+  out[0] = (uint64_t)(sdg_call_scalar(call, SDG_BETA) == 0) |
+           (uint64_t)(isinf(sdg_call_scalar(call, SDG_ALPHA)) != 0) << 1;
   return 1;
 }
 

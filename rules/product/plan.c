@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of products, in both views.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -310,6 +311,12 @@ static sdg_status_t sums_check(const sdg_product_parts_t *m) {
   if (m->product.device_scalars)
     return sdg_fail(SDG_E_NO_RULE,
                     "%s with K split, and alpha and beta in device memory",
+                    entry);
+  const sdg_gemm_t *gemm = m->call->args;
+  if (isinf(sdg_product_scalar(gemm->alpha, m->product.scale)))
+    return sdg_fail(SDG_E_NO_RULE,
+                    "%s with K split, and an infinite alpha: use 1, and "
+                    "scale the result",
                     entry);
   if (!m->product.sums)
     return sdg_fail(SDG_E_NO_RULE, "%s with K split, of these types", entry);

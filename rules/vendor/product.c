@@ -2,6 +2,7 @@
 // Reads products of cuBLAS: gemm and gemv, one or many.
 #include "rules/vendor/product.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "rules/file/file.h"
@@ -212,7 +213,10 @@ static void plain_make(const sdg_gemm_t *gemm, sdg_product_t *out) {
   out->device_scalars = scalars_on_device(gemm);
   out->keeps =
       out->device_scalars || sdg_product_scalar(gemm->beta, out->scale) != 0;
-  out->sums = !out->device_scalars && out->scale != CUDA_R_32I;
+  // Each rank multiplies its terms by alpha: parts that are infinities of both
+  // signs would add up to NaN.
+  out->sums = !out->device_scalars && out->scale != CUDA_R_32I &&
+              !isinf(sdg_product_scalar(gemm->alpha, out->scale));
 }
 
 void sdg_product_make(const sdg_gemm_t *gemm, sdg_product_t *out) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads products of cuBLASLt, whose sizes are in its descriptors.
 #include "rules/vendor/product.h"
+
+#include <math.h>
+
 #include "rules/vendor/vendor.h"
 #include "rules/vendor/writes.h"
 
@@ -257,5 +260,6 @@ void sdg_product_make_lt(const sdg_gemm_t *gemm, sdg_product_t *p) {
     addend_make(&m, (int)d.type, p);
   // Sums are added by cublasLtMatrixTransform.
   p->sums = p->fits && !p->device_scalars && p->scale == CUDA_R_32F &&
-            d.type != CUDA_R_8I;
+            d.type != CUDA_R_8I &&
+            !isinf(sdg_product_scalar(gemm->alpha, m.scale));
 }

@@ -184,6 +184,14 @@ def negative_cases(runner, completed):
     yield item("sums with scalars on the device",
                [[terms + " ondevice=1"]] * 2, ["SDG-600", "device memory"],
                line=terms)
+    yield item("sums of infinities",
+               [[terms + " alpha=inf"]] * 2, ["SDG-600", "infinite alpha"],
+               line=terms)
+    around = ("op=pool_backward mesh=2 split=H:0 partH=0,5,11 size=11x6 wrap=H "
+              "mode=avgin kernel=3x2 pad=1x0")
+    yield item("gradients around an end, times infinity",
+               [[around + " alpha=inf"]] * 2, ["SDG-600", "infinite alpha"],
+               line=around)
     yield item("sums of cublasLtMatmul in double",
                [[terms.replace("matmul", "matmul_lt") + " type=double"]] * 2,
                ["SDG-600"], line=terms)
