@@ -2,7 +2,7 @@
 // The words of keys: each means the same in a section and in an option.
 #include "rules/file/word.h"
 
-#include "tests/unit/rulestext.h"
+#include "tests/unit/rules_text.h"
 
 // The words of a key in a section, and of the option that is its default: each
 // table may have them in its own order.
