@@ -34,15 +34,19 @@ const void *sdg_call_scalar_at(const sdg_call_t *call,
   return pointer(argument(call, (int)which));
 }
 
+static const sdg_scalar_argument_t scalars[] = {
+#define SDG_SCALAR(name) SDG_##name,
+#include "rules/vendor/arguments.def"
+};
+
 bool sdg_call_lacks_scalar(const sdg_call_t *call) {
   const sdg_gemm_t *gemm = call->args;
   if (sdg_family_is_product(call->family))
     return !gemm->alpha || !gemm->beta;
-#define SDG_SCALAR(name)                                                       \
-  if (argument(call, SDG_ARGUMENT_##name) &&                                   \
-      !sdg_call_scalar_at(call, SDG_##name))                                   \
-    return true;
-#include "rules/vendor/arguments.def"
+  for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++)
+    if (argument(call, (int)scalars[i]) &&
+        !sdg_call_scalar_at(call, scalars[i]))
+      return true;
   return false;
 }
 
@@ -58,10 +62,6 @@ double sdg_call_scalar(const sdg_call_t *call, sdg_scalar_argument_t which) {
 }
 
 int sdg_call_scalars(const sdg_call_t *call, double *out) {
-  static const sdg_scalar_argument_t scalars[] = {
-#define SDG_SCALAR(name) SDG_##name,
-#include "rules/vendor/arguments.def"
-  };
   static const sdg_number_argument_t numbers[] = {
 #define SDG_NUMBER(name) SDG_##name,
 #include "rules/vendor/arguments.def"
