@@ -62,10 +62,11 @@ sdg_hint_t sdg_hint_within(const void *at, size_t bytes);
 /* Returns the hint of one range that contains all of these bytes. */
 sdg_hint_t sdg_hint_around(const void *at, size_t bytes);
 /* Returns the hint of what is computed from these bytes: that of pieces if any
- * is in pieces. */
+ * is in pieces, MIXED if not all are. */
 static inline sdg_hint_t sdg_hint_read(const void *at, size_t bytes) {
   sdg_hint_t pieces = sdg_hint_within(at, bytes);
-  return pieces ? pieces : sdg_hint_around(at, bytes);
+  sdg_hint_t around = sdg_hint_around(at, bytes);
+  return !pieces || pieces == around ? around : pieces | SDG_HINT_MIXED;
 }
 /* From now on sdg_hint_any() is true even without hints, so that the program's
  * writes are looked at: something else depends on them. */

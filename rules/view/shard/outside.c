@@ -209,8 +209,10 @@ static strip_t strip_of(const void *at, int64_t n, int64_t inc, int type) {
   return (strip_t){at, (size_t)((n - 1) * step + 1) * each, step != 1};
 }
 
+// A part of a tensor that stays what it was is still a part of it.
 static void put(const strip_t *strip, sdg_hint_t hint) {
-  sdg_hint_put(strip->at, strip->bytes, strip->gaps, hint);
+  if (!hint || sdg_hint_around(strip->at, strip->bytes) != hint)
+    sdg_hint_put(strip->at, strip->bytes, strip->gaps, hint);
 }
 
 void sdg_outside_vector(const sdg_vector_t *vector) {
@@ -228,20 +230,15 @@ void sdg_outside_vector(const sdg_vector_t *vector) {
     put(&y, of_x);
     break;
   case SDG_VECTOR_AXPY:
-    if (of_x != of_y)
-      put(&y, sdg_hint_join(of_x, of_y));
+    put(&y, sdg_hint_join(of_x, of_y));
     break;
   case SDG_VECTOR_SWAP:
-    if (of_x != of_y) {
-      put(&x, of_y);
-      put(&y, of_x);
-    }
+    put(&x, of_y);
+    put(&y, of_x);
     break;
   case SDG_VECTOR_ROT:
-    if (of_x != of_y) {
-      put(&x, sdg_hint_join(of_x, of_y));
-      put(&y, sdg_hint_join(of_x, of_y));
-    }
+    put(&x, sdg_hint_join(of_x, of_y));
+    put(&y, sdg_hint_join(of_x, of_y));
     break;
   case SDG_VECTOR_SCAL:
   case SDG_VECTOR_NRM2:

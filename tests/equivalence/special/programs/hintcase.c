@@ -8,7 +8,8 @@
 //   as:NAME          NAME has a new descriptor of the same extents
 //   tag:NAME=TEXT    sundog_tag
 //   up:A  set:A  copy:A,B  free:A        upload, cudaMemset, cudaMemcpy, anew
-//   half:A  rows:A,B  set of the first half; a copy of rows of half of W
+//   half:A  last:A  rows:A,B   set of the first or second half; a copy of rows
+//                    of half of W
 //   cube:A            cudaMemset3D
 //   fill:A  add:A,B   cudnnSetTensor, cudnnAddTensor
 //   gemm:A,C  gemv:A,C  more:A,C   C = 2 A by cuBLAS; more: C + 2 A
@@ -326,6 +327,9 @@ static void move(const char *word, int a, int b) {
     check((int)cudaMemset(tensors[a].data, 0, bytes), word);
   } else if (strcmp(word, "half") == 0) {
     check((int)cudaMemset(tensors[a].data, 0, bytes / 2), word);
+  } else if (strcmp(word, "last") == 0) {
+    check((int)cudaMemset(tensors[a].data + tensors[a].count / 2, 0, bytes / 2),
+          word);
   } else if (strcmp(word, "cube") == 0) {
     struct cudaPitchedPtr all = {tensors[a].data, bytes, bytes, 1};
     struct cudaExtent extent = {bytes, 1, 1};
