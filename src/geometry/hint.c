@@ -6,10 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/hash.h"
+
 typedef struct range {
   uintptr_t at, end;
   sdg_hint_t hint;
-  uint32_t gaps; // 1: one tensor with gaps, and nothing known between
+  uint32_t gaps;     // 1: one tensor with gaps, and nothing known between
+  uint64_t contents; // of the tensor at `base`, of which this is a part
+  uintptr_t base;
 } range_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,40 +67,69 @@ static sdg_hint_t mixed(sdg_hint_t a, sdg_hint_t b) {
   return pieces & SDG_HINT_AXES ? pieces | SDG_HINT_MIXED : 0;
 }
 
-static void put(uintptr_t at, size_t bytes, bool gaps, sdg_hint_t hint) {
-  range_t now = {at, at + bytes, hint, gaps}, all[3];
+static bool range_equal(const range_t *a, const range_t *b) {
+  return a->at == b->at && a->end == b->end && a->hint == b->hint &&
+         a->gaps == b->gaps && a->contents == b->contents && a->base == b->base;
+}
+
+// The bytes of a range in [at, end), which it shares some with.
+static range_t clipped(const range_t *range, uintptr_t at, uintptr_t end) {
+  range_t part = *range;
+  part.at = part.at < at ? at : part.at;
+  part.end = part.end > end ? end : part.end;
+  part.gaps &= part.at == range->at && part.end == range->end;
+  return part;
+}
+
+static void put(range_t now, bool gaps) {
+  uintptr_t at = now.at, end = now.end;
+  sdg_hint_t hint = now.hint;
+  range_t all[3];
+  now.gaps = gaps;
   int from = first_behind(at), to = from, puts = 0;
-  for (; to < count && ranges[to].at < at + bytes; to++) {
+  for (; to < count && ranges[to].at < end; to++) {
     const range_t *old = &ranges[to];
-    bool same = old->gaps && old->at == at && old->end == at + bytes;
+    bool same = old->gaps && old->at == at && old->end == end;
+    bool inside = old->at >= at && old->end <= end;
     if (gaps && old->hint == hint) {
       now.at = old->at < now.at ? old->at : now.at;
       now.end = old->end > now.end ? old->end : now.end;
       now.gaps = same;
+      now.contents = inside ? now.contents : 0; // of several tensors
     } else if (gaps && !hint && !same) {
       now.hint = mixed(now.hint, old->hint);
       now.gaps = false;
     }
   }
-  if (to - from == 1 && memcmp(&ranges[from], &now, sizeof now) == 0)
+  if (to - from == 1 && range_equal(&ranges[from], &now))
     return;
   if (to > from && ranges[from].at < now.at)
-    all[puts++] = (range_t){ranges[from].at, now.at, ranges[from].hint, 0};
+    all[puts++] = clipped(&ranges[from], 0, now.at);
   if (now.hint)
     all[puts++] = now;
   if (to > from && ranges[to - 1].end > now.end)
-    all[puts++] =
-        (range_t){now.end, ranges[to - 1].end, ranges[to - 1].hint, 0};
+    all[puts++] = clipped(&ranges[to - 1], now.end, UINTPTR_MAX);
   if (puts || to > from)
     replace(from, to, puts, all);
 }
 
-void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint) {
+static range_t range_of(const void *at, size_t bytes, sdg_hint_t hint,
+                        uint64_t contents) {
+  uintptr_t from = (uintptr_t)at;
+  return (range_t){from, from + bytes, hint, 0, contents, from};
+}
+
+void sdg_hint_put_contents(const void *at, size_t bytes, bool gaps,
+                           sdg_hint_t hint, uint64_t contents) {
   if (!at || bytes == 0 || (!hint && !sdg_hint_any()))
     return;
   pthread_mutex_lock(&lock);
-  put((uintptr_t)at, bytes, gaps, hint);
+  put(range_of(at, bytes, hint, contents), gaps);
   pthread_mutex_unlock(&lock);
+}
+
+void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint) {
+  sdg_hint_put_contents(at, bytes, gaps, hint, 0);
 }
 
 // The ranges of [from, from + bytes), cut there. Returns how many; -1 if memory
@@ -107,14 +140,8 @@ static int cut(uintptr_t from, size_t bytes, range_t *few, int some,
   while (first + n < count && ranges[first + n].at < from + bytes)
     n++;
   *out = n > some ? malloc((size_t)n * sizeof **out) : few;
-  for (int i = 0; *out && i < n; i++) {
-    range_t *range = &(*out)[i];
-    *range = ranges[first + i];
-    range->at = range->at < from ? from : range->at;
-    range->end = range->end > from + bytes ? from + bytes : range->end;
-    range->gaps &= range->at == ranges[first + i].at &&
-                   range->end == ranges[first + i].end;
-  }
+  for (int i = 0; *out && i < n; i++)
+    (*out)[i] = clipped(&ranges[first + i], from, from + bytes);
   return *out ? n : -1;
 }
 
@@ -125,10 +152,14 @@ void sdg_hint_copy(const void *from, const void *at, size_t bytes) {
     return;
   pthread_mutex_lock(&lock);
   int n = cut((uintptr_t)from, bytes, few, FEW, &copied);
-  put((uintptr_t)at, bytes, false, 0);
-  for (int i = 0; i < n; i++)
-    put((uintptr_t)at + (copied[i].at - (uintptr_t)from),
-        copied[i].end - copied[i].at, copied[i].gaps, copied[i].hint);
+  put(range_of(at, bytes, 0, 0), false);
+  for (int i = 0; i < n; i++) {
+    uintptr_t by = (uintptr_t)at - (uintptr_t)from; // may wrap around
+    copied[i].at += by;
+    copied[i].end += by;
+    copied[i].base += by;
+    put(copied[i], copied[i].gaps);
+  }
   pthread_mutex_unlock(&lock);
   if (copied != few)
     free(copied);
@@ -173,6 +204,52 @@ sdg_hint_t sdg_hint_around(const void *at, size_t bytes) {
   return hint;
 }
 
+// The contents of [from, end): what they are parts of, and which; 0 if they are
+// unknown in one place.
+static uint64_t contents_of(uintptr_t from, uintptr_t end) {
+  uint64_t hash = SDG_HASH_SEED;
+  uintptr_t at = from;
+  for (int i = first_behind(from); at < end; i++) {
+    if (i == count || ranges[i].at > at || !ranges[i].contents)
+      return 0;
+    range_t part = clipped(&ranges[i], from, end);
+    hash = sdg_hash_word(hash, part.contents);
+    hash = sdg_hash_word(hash, part.at - part.base);
+    hash = sdg_hash_word(hash, part.end - part.at);
+    at = part.end;
+  }
+  return hash;
+}
+
+uint64_t sdg_hint_renew_contents(const void *at, size_t bytes,
+                                 uint64_t contents) {
+  if (!at || bytes == 0)
+    return 0;
+  pthread_mutex_lock(&lock);
+  uint64_t old = contents_of((uintptr_t)at, (uintptr_t)at + bytes);
+  put(range_of(at, bytes, SDG_HINT_KNOWN, contents), false);
+  pthread_mutex_unlock(&lock);
+  return old;
+}
+
+uint64_t sdg_hint_pieces_contents(const void *at, size_t bytes) {
+  uint64_t contents = 0;
+  bool one = true;
+  if (!at || bytes == 0 || !sdg_hint_any())
+    return 0;
+  pthread_mutex_lock(&lock);
+  for (int i = first_behind((uintptr_t)at);
+       i < count && ranges[i].at < (uintptr_t)at + bytes; i++) {
+    if (!(ranges[i].hint & SDG_HINT_AXES))
+      continue;
+    one &= !contents || ranges[i].contents == contents;
+    contents = ranges[i].contents;
+    one &= contents != 0;
+  }
+  pthread_mutex_unlock(&lock);
+  return one ? contents : 0;
+}
+
 void sdg_hint_watch(void) {
   pthread_mutex_lock(&lock);
   watched = 1;
@@ -199,10 +276,10 @@ void sdg_hint_doubt(const void *at, size_t bytes) {
     int i = first_behind(from);
     if (i == count || ranges[i].at >= end)
       break;
-    range_t in = ranges[i]; // cut to [from, end)
-    in.at = in.at < from ? from : in.at;
-    in.end = in.end > end ? end : in.end;
-    put(in.at, in.end - in.at, false, doubted(in.hint));
+    range_t in = clipped(&ranges[i], from, end);
+    in.hint = doubted(in.hint);
+    in.contents = 0;
+    put(in, false);
     from = in.end;
   }
   pthread_mutex_unlock(&lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hints: for memory that a plan wrote, the mesh axes along which its ranks
- * hold different pieces. Shard view.
+ * hold different pieces (shard view), and which tensor is there (both views).
  *
  * A hint lasts until sundog sees a write to, or a free of, its bytes; if that
  * is a part of them, the others keep it, as ranges of their own. A hint alone
@@ -52,6 +52,10 @@ static inline bool sdg_hint_any(void) {
  * hint it is mixed with those in pieces, but not with one of exactly those
  * bytes and with gaps, which is the same tensor. */
 void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint);
+/* The same; `contents` identifies what was written, equal on every rank; 0:
+ * unknown, as for sdg_hint_put. */
+void sdg_hint_put_contents(const void *at, size_t bytes, bool gaps,
+                           sdg_hint_t hint, uint64_t contents);
 /* Records that bytes were copied: what is known of each goes along. */
 void sdg_hint_copy(const void *from, const void *at, size_t bytes);
 /* Returns the hint of exactly these bytes; 0 if they are mixed. */
@@ -61,6 +65,14 @@ sdg_hint_t sdg_hint_of(const void *at, size_t bytes);
 sdg_hint_t sdg_hint_within(const void *at, size_t bytes);
 /* Returns the hint of one range that contains all of these bytes. */
 sdg_hint_t sdg_hint_around(const void *at, size_t bytes);
+/* Returns a number of what these bytes contain, which is the same on every rank
+ * that has put the same contents there, whatever the addresses are; 0 if they
+ * are unknown in one place. From now on they are `contents`. */
+uint64_t sdg_hint_renew_contents(const void *at, size_t bytes,
+                                 uint64_t contents);
+/* Returns the contents of all pieces among these bytes; 0 if they are unknown
+ * or several. */
+uint64_t sdg_hint_pieces_contents(const void *at, size_t bytes);
 /* Returns the hint of what is computed from these bytes: that of pieces if any
  * is in pieces, MIXED if not all are. */
 static inline sdg_hint_t sdg_hint_read(const void *at, size_t bytes) {

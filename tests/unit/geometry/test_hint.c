@@ -154,6 +154,90 @@ START_TEST(a_part_that_may_have_been_overwritten_is_in_doubt) {
 }
 END_TEST
 
+// Two ranks' memory: the same tensors at other addresses.
+START_TEST(contents_are_the_same_wherever_they_lie) {
+  uint64_t found[2][4];
+  for (int64_t r = 0; r < 2; r++) {
+    int64_t x = r ? 30 : 0, y = r ? 4 : 20;
+    sdg_hint_put_contents(address(x), 8, false, SDG_HINT_KNOWN, 1);
+    sdg_hint_put_contents(address(y), 8, false, SDG_HINT_KNOWN, 2);
+    sdg_hint_put_contents(address(y + 8), 4, false, SDG_HINT_KNOWN, 3);
+    found[r][0] = sdg_hint_renew_contents(address(x + 2), 4, 4);
+    found[r][1] = sdg_hint_renew_contents(address(x + 6), 2, 5);
+    found[r][2] = sdg_hint_renew_contents(address(y), 12, 6);
+    found[r][3] = sdg_hint_renew_contents(address(x), 8, 7);
+    sdg_hint_forget();
+  }
+  for (int i = 0; i < 4; i++) {
+    REQUIRE(found[0][i] && found[0][i] == found[1][i]);
+    for (int k = 0; k < i; k++)
+      REQUIRE(found[0][i] != found[0][k]);
+  }
+}
+END_TEST
+
+START_TEST(contents_are_other_ones_elsewhere_in_a_tensor) {
+  sdg_hint_put_contents(address(0), 16, false, SDG_HINT_KNOWN, 1);
+  sdg_hint_copy(address(0), address(20), 16);
+  uint64_t front = sdg_hint_renew_contents(address(0), 8, 2);
+  uint64_t back = sdg_hint_renew_contents(address(8), 8, 2);
+  REQUIRE(front && back && front != back);
+  // A copy contains the same; of two renewed halves each is one of its own.
+  REQUIRE(sdg_hint_renew_contents(address(20), 8, 3) == front);
+  REQUIRE(sdg_hint_renew_contents(address(28), 8, 3) == back);
+  REQUIRE(sdg_hint_renew_contents(address(0), 8, 4) ==
+          sdg_hint_renew_contents(address(8), 8, 4));
+  sdg_hint_forget();
+}
+END_TEST
+
+START_TEST(contents_are_unknown_after_any_write) {
+  sdg_hint_put_contents(address(0), 16, false, SDG_HINT_KNOWN, 1);
+  sdg_hint_put(address(4), 2, false, 0);
+  REQUIRE(!sdg_hint_renew_contents(address(0), 16, 2));
+  REQUIRE(sdg_hint_renew_contents(address(0), 16, 3));
+  REQUIRE(!sdg_hint_renew_contents(address(8), 16, 4));
+  sdg_hint_put(address(8), 16, false, SDG_HINT_KNOWN);
+  REQUIRE(!sdg_hint_renew_contents(address(8), 16, 5));
+  sdg_hint_doubt(NULL, SIZE_MAX);
+  REQUIRE(!sdg_hint_renew_contents(address(8), 16, 6));
+  sdg_hint_forget();
+  REQUIRE(!sdg_hint_renew_contents(address(8), 16, 7));
+  sdg_hint_forget();
+}
+END_TEST
+
+START_TEST(pieces_have_the_contents_that_all_of_them_have) {
+  sdg_hint_t rows = SDG_HINT_KNOWN | 1;
+  sdg_hint_put_contents(address(0), 16, false, rows, 1);
+  REQUIRE(sdg_hint_pieces_contents(address(0), 16) == 1);
+  sdg_hint_put(address(4), 4, false, 0); // by this rank alone
+  sdg_hint_put_contents(address(8), 2, false, SDG_HINT_KNOWN, 2);
+  REQUIRE(sdg_hint_pieces_contents(address(0), 16) == 1);
+  REQUIRE(sdg_hint_pieces_contents(address(4), 6) == 0);
+  sdg_hint_put_contents(address(12), 4, false, rows, 3);
+  REQUIRE(sdg_hint_pieces_contents(address(0), 16) == 0);
+  REQUIRE(sdg_hint_pieces_contents(address(11), 5) == 0);
+  REQUIRE(sdg_hint_pieces_contents(address(12), 4) == 3);
+  sdg_hint_put(address(0), 2, false, rows);
+  REQUIRE(sdg_hint_pieces_contents(address(0), 12) == 0);
+  sdg_hint_forget();
+}
+END_TEST
+
+// Slices of one buffer that alternate: those of another are others.
+START_TEST(slices_keep_their_contents_only_where_they_are_written_anew) {
+  sdg_hint_t rows = SDG_HINT_KNOWN | 1;
+  sdg_hint_put_contents(address(0), 30, true, rows, 1);
+  sdg_hint_put_contents(address(0), 30, true, rows, 2);
+  REQUIRE(sdg_hint_pieces_contents(address(0), 30) == 2);
+  sdg_hint_put_contents(address(10), 30, true, rows, 3);
+  REQUIRE(sdg_hint_of(address(0), 40) == rows);
+  REQUIRE(sdg_hint_pieces_contents(address(0), 40) == 0);
+  sdg_hint_forget();
+}
+END_TEST
+
 START_TEST(nothing_is_known_of_no_memory) {
   sdg_hint_put(NULL, 8, false, SDG_HINT_KNOWN);
   sdg_hint_put(address(0), 0, false, SDG_HINT_KNOWN);
@@ -182,6 +266,12 @@ int main(void) {
   tcase_add_test(cases, copied_bytes_are_known_as_those_they_are_copied_from);
   tcase_add_test(cases, what_may_have_been_overwritten_stays_pieces_of_doubt);
   tcase_add_test(cases, a_part_that_may_have_been_overwritten_is_in_doubt);
+  tcase_add_test(cases, contents_are_the_same_wherever_they_lie);
+  tcase_add_test(cases, contents_are_other_ones_elsewhere_in_a_tensor);
+  tcase_add_test(cases, contents_are_unknown_after_any_write);
+  tcase_add_test(cases, pieces_have_the_contents_that_all_of_them_have);
+  tcase_add_test(cases,
+                 slices_keep_their_contents_only_where_they_are_written_anew);
   tcase_add_test(cases, nothing_is_known_of_no_memory);
   tcase_add_test(cases, writes_are_watched_without_hints_where_that_was_asked);
   suite_add_tcase(suite, cases);
