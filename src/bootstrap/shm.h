@@ -56,7 +56,7 @@ typedef struct sdg_shm_channel {
   _Atomic(uint64_t) what[SDG_SHM_WHAT_WORDS];
 
   /* The last ops carried out: step[number % SDG_SHM_STEPS] is number << 32 | a
-   * hash of the op. */
+   * hash of the op (sdg_shm_steps_differ). */
   _Alignas(64) _Atomic(uint64_t) step[SDG_SHM_STEPS];
   _Atomic(uint64_t) steps_end; /* all ops: number << 32 | hash; 0: not yet */
 
@@ -180,6 +180,16 @@ void sdg_shm_wake_all(const sdg_shm_view_t *view, int rank);
  * SDG_SHM_WHAT_BYTES - 1 bytes. One thread at a time per channel. */
 void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls, const char *what,
                    size_t what_bytes);
+
+/* Whether two ranks' ops of the same number differ; ops of other numbers are
+ * not compared. Each half of a hash is compared by itself, and 0 equals any. */
+static inline bool sdg_shm_steps_differ(uint64_t a, uint64_t b) {
+  const uint64_t lo = 0xffff, hi = lo << 16;
+  if (a == b || a >> 32 != b >> 32)
+    return false;
+  return ((a & lo) && (b & lo) && ((a ^ b) & lo)) ||
+         ((a & hi) && (b & hi) && ((a ^ b) & hi));
+}
 
 /* Sets of ranks as bit masks. */
 void sdg_shm_mask_set(_Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS],

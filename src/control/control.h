@@ -85,7 +85,8 @@ uint64_t sdg_control_count_of(const sdg_control_t *control, int channel,
                               int rank, char *out_what, size_t what_bytes);
 
 /* Publishes that the n-th op of this rank on `channel` has `hash`, and
- * compares it with the n-th op of each of the `count` ranks in `peers`. A peer
+ * compares it with the n-th op of each of the `count` ranks in `peers`. Each
+ * half of a hash is compared by itself; a half that is 0 equals any. A peer
  * is compared only if it has reached its n-th op and is less than
  * SDG_SHM_STEPS (1024) ops further. If two ranks differ, at least the later
  * one sees it. Between nodes both see it, about 100 ms later, at their next

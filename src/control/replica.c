@@ -257,7 +257,7 @@ static void differ(const sdg_shm_view_t *view, int self, int from,
   atomic_store(&own->differs, (uint32_t)from + 1);
   snprintf(text, sizeof text,
            "op %u of rank %d is not op %u of rank %d: another entry, or other "
-           "extents, parameters or scalars",
+           "extents, parameters, scalars or tensors",
            number, from, number, self);
   sdg_shm_post(view, self, SDG_E_DIVERGED, text);
 }
@@ -284,7 +284,7 @@ static bool steps_receive(const sdg_shm_view_t *view, int self, int from,
     // other's value.
     atomic_store(&to->step[place], step);
     uint64_t ours = atomic_load(&own->step[place]);
-    if (ours != step && ours >> 32 == number)
+    if (sdg_shm_steps_differ(ours, step))
       differ(view, self, from, frame.channel, number);
   }
   return true;

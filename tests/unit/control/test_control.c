@@ -2,6 +2,7 @@
 // Exchanges between ranks, and what programs may do to them meanwhile.
 #include <pthread.h>
 
+#include "src/bootstrap/shm.h"
 #include "tests/unit/record_exchange.h"
 
 static sdg_status_t body_talk(sdg_control_t *control, ranks_t *ranks) {
@@ -85,6 +86,23 @@ START_TEST(a_step_that_differs_is_seen_by_the_later_rank) {
       ranks_assert_text(ranks, r, "op 500 of rank");
   }
   ranks_fini(ranks);
+}
+END_TEST
+
+START_TEST(half_a_step_that_is_zero_equals_any) {
+  static const struct {
+    uint64_t a, b;
+    bool differ;
+  } cases[] = {
+      {0, 0x10002, false},      {0x20000, 0x20001, false},
+      {0x30001, 0x1, false},    {0x2, 0x10002, false},
+      {0x10002, 0x10003, true}, {0x20001, 0x30000, true},
+      {0x2, 0x10001, true},     {UINT64_C(1) << 32 | 0x10002, 0x10003, false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ck_assert(sdg_shm_steps_differ(cases[i].a, cases[i].b) == cases[i].differ);
+    ck_assert(sdg_shm_steps_differ(cases[i].b, cases[i].a) == cases[i].differ);
+  }
 }
 END_TEST
 
@@ -327,6 +345,7 @@ int main(void) {
   tcase_add_test(cases, groups_of_one_channel_do_not_disturb_each_other);
   tcase_add_test(cases, steps_that_are_alike_are_not_told_apart);
   tcase_add_test(cases, a_step_that_differs_is_seen_by_the_later_rank);
+  tcase_add_test(cases, half_a_step_that_is_zero_equals_any);
   tcase_add_test(cases, ends_that_differ_are_seen);
   tcase_add_test(cases, a_rank_outside_the_group_is_not_needed);
   tcase_add_test(cases, threads_on_different_channels_are_independent);
