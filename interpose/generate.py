@@ -71,7 +71,10 @@ VECTOR_OPS = {'nrm2': 'NRM2', 'asum': 'ASUM', 'dot': 'DOT', 'dotu': 'DOT',
 VECTOR_MEMBERS = {
     'handle': 'handle', 'n': 'n', 'x': 'x', 'y': 'y', 'incx': 'incx',
     'incy': 'incy', 'result': 'result', 'xType': 'type_x', 'yType': 'type_y',
-    'resultType': 'type_result'}
+    'resultType': 'type_result', 'executionType': 'type_execution',
+    'executiontype': 'type_execution', 'alpha': 'scalar', 'c': 'scalar',
+    'param': 'scalar', 's': 'scalar2', 'alphaType': 'type_scalar',
+    'csType': 'type_scalar', 'paramType': 'type_scalar'}
 # In a row of cublas.def that stands for several functions: what T and R are by
 # the letter of the function's name.
 PRECISIONS = {
@@ -674,10 +677,15 @@ def vector(e):
             member = VECTOR_MEMBERS[p.name]
             cast = '(int)' if member.startswith('type') else ''
             fill[member] = f'{cast}args->{p.name}'
-        if p.name in ('x', 'y', 'result') and p.ctype != 'void *':
+        if p.ctype.endswith('*'):
             base = p.ctype.replace('const ', '').replace('*', '').strip()
-            if base in VECTOR_TYPES:
-                fill[f'type_{p.name}'] = f'(int){VECTOR_TYPES[base]}'
+            if base in VECTOR_TYPES and p.name in VECTOR_MEMBERS:
+                fill[f'type_{VECTOR_MEMBERS[p.name]}'] = \
+                    f'(int){VECTOR_TYPES[base]}'
+        if p.name == 'csType':
+            fill['type_scalar2'] = f'(int)args->{p.name}'
+        if p.name in ('alpha', 'c', 'param'):  # a rotation has five
+            fill['scalars'] = '5' if p.name == 'param' else '1'
     return [f'static void vector_{e.name}(const void *all, sdg_vector_t *out)'
             ' {',
             f'  const struct sdg_args_{e.name} *args = all;',

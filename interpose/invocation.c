@@ -12,6 +12,7 @@
 #include "rules/vendor/product.h"
 #include "rules/vendor/sequence.h"
 #include "rules/vendor/tensor.h"
+#include "src/base/hash.h"
 #include "src/call/tag.h"
 #include "src/job/job.h"
 
@@ -89,6 +90,17 @@ static void vectors_trim(const sdg_entry_t *info, const void *args,
   if (v.op <= SDG_VECTOR_INDEX || (v.y && (v.incx != v.incy || x != y)) ||
       v.incx == 0 || (v.y && v.type_x != v.type_y))
     return;
+  const int64_t sizes[] = {v.n,      v.incx,   v.incy,
+                           v.type_x, v.type_y, v.type_execution};
+  memory->sizes = SDG_HASH_SEED;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    memory->sizes = sdg_hash_word(memory->sizes, (uint64_t)sizes[i]);
+  memory->scalar[0] = v.scalar;
+  memory->scalar[1] = v.scalar2;
+  memory->scalar_bytes[0] =
+      v.scalar ? (size_t)v.scalars * sdg_vector_type_bytes(v.type_scalar) : 0;
+  memory->scalar_bytes[1] =
+      v.scalar2 ? sdg_vector_type_bytes(v.type_scalar2) : 0;
   memory->elementwise = x;
   memory->elements = elements[v.op];
   memory->gaps = v.incx != 1 && v.incx != -1;

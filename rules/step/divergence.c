@@ -14,7 +14,7 @@
 #include "src/job/thread.h"
 #include "src/observe/report.h"
 
-enum { TEXT_BYTES = 1024 };
+enum { TEXT_BYTES = 1024, TENSOR_BITS = 4 };
 #define FNV_BASE 2166136261u
 
 static uint32_t mix(uint32_t hash, const void *data, size_t bytes) {
@@ -72,15 +72,12 @@ void sdg_divergence_say_second(void) {
   atomic_store(&second, true);
 }
 
-// Publishes this rank's next op. Returns the first neighbouring rank whose op
-// of this number differs; -1: none.
-static int step_take(uint32_t hash, uint32_t *out_number) {
+// Publishes this rank's next op; a half of the hash that is 0 equals any.
+// Returns the first
+// neighbouring rank whose op of this number differs; -1: none.
+static int publish(uint32_t hash, uint32_t *out_number) {
   const sdg_group_t *group = sdg_job_group();
-  if (group->count < 2)
-    return -1;
   int channel = sdg_channel_get();
-  uint32_t total = load(&ops[channel].total) ^ FNV_BASE;
-  store(&ops[channel].total, mix(total, &hash, sizeof hash) ^ FNV_BASE);
   uint32_t number = load(&ops[channel].number) + 1;
   store(&ops[channel].number, number);
   // Neighbours are enough: where any two ranks differ, two neighbours do.
@@ -91,11 +88,20 @@ static int step_take(uint32_t hash, uint32_t *out_number) {
   return sdg_control_step(sdg_job_control(), channel, number, hash, peers, 2);
 }
 
-static sdg_status_t step(const char *entry_name, uint32_t hash) {
-  uint32_t number;
-  int other = step_take(hash, &number);
-  if (other < 0)
-    return SDG_OK;
+static int step_take(uint32_t hash, uint32_t *out_number) {
+  if (sdg_job_group()->count < 2)
+    return -1;
+  int channel = sdg_channel_get();
+  uint32_t total = load(&ops[channel].total) ^ FNV_BASE;
+  store(&ops[channel].total, mix(total, &hash, sizeof hash) ^ FNV_BASE);
+  hash |= !(hash & 0xffff);
+  hash |= (uint32_t) !(hash >> 16) << 16;
+  return publish(hash, out_number);
+}
+
+// `was`: what the op of the other rank was, or had.
+static sdg_status_t differ(const char *entry_name, uint32_t number, int other,
+                           const char *was) {
   sdg_control_t *control = sdg_job_control();
   int channel = sdg_channel_get();
   char at[96], label[64];
@@ -104,13 +110,23 @@ static sdg_status_t step(const char *entry_name, uint32_t hash) {
   return sdg_job_fail(sdg_fail(
       SDG_E_DIVERGED,
       "op %u%s of rank %d is %s; that of rank %d, which is now at call %llu "
-      "%s, was another, or had other extents, parameters or scalars%s",
+      "%s, %s%s",
       number, label, sdg_job_rank(), entry_name, other,
-      (unsigned long long)calls, at,
+      (unsigned long long)calls, at, was,
       atomic_load(&second)
           ? "; a second thread copies, frees or passes on shared tensors, "
             "which it may do only while the first one waits for it"
           : ""));
+}
+
+static sdg_status_t step(const char *entry_name, uint32_t hash) {
+  uint32_t number;
+  int other = step_take(hash, &number);
+  return other < 0
+             ? SDG_OK
+             : differ(entry_name, number, other,
+                      "was another, or had other extents, parameters, scalars "
+                      "or tensors");
 }
 
 sdg_status_t sdg_divergence_check(const sdg_call_t *call, const sdg_op_t *op,
@@ -135,6 +151,40 @@ sdg_status_t sdg_divergence_refused(const sdg_call_t *call) {
 sdg_status_t sdg_divergence_update(const char *entry_name, uint64_t what) {
   uint32_t hash = mix(FNV_BASE, entry_name, strlen(entry_name));
   return step(entry_name, mix(hash, &what, sizeof what));
+}
+
+uint64_t sdg_divergence_tensor(int index) {
+  int channel = sdg_channel_get();
+  uint64_t number = (uint64_t)channel << 32 | load(&ops[channel].number);
+  return (number << TENSOR_BITS | (uint64_t)index) + 1;
+}
+
+uint32_t sdg_divergence_fold(uint64_t hash) {
+  return (uint32_t)(hash ^ hash >> 32);
+}
+
+// Half of a step's hash; 0 only for 0.
+static uint32_t half_of(uint64_t contents) {
+  uint32_t folded = sdg_divergence_fold(contents);
+  uint32_t half = (folded ^ folded >> 16) & 0xffff;
+  return contents && !half ? 1 : half;
+}
+
+sdg_status_t sdg_divergence_contents(const char *entry_name,
+                                     const uint64_t *contents, int count) {
+  if (sdg_job_group()->count < 2)
+    return SDG_OK;
+  for (int i = 0; i < count; i += 2) {
+    uint32_t number, hash = half_of(contents[i]);
+    if (i + 1 < count)
+      hash |= half_of(contents[i + 1]) << 16;
+    int other = publish(hash, &number);
+    if (other >= 0)
+      return differ(entry_name, number, other,
+                    "was another, or got other tensors: what it reads was last "
+                    "written, or read, by other calls");
+  }
+  return SDG_OK;
 }
 
 sdg_status_t sdg_divergence_values(const char *entry_name, const char *role,
@@ -163,8 +213,7 @@ static bool finish_check(const sdg_group_t *group, int channel) {
   sdg_thread_name_label(sdg_job_control(), channel, label, sizeof label);
   if (theirs == number)
     (void)sdg_fail(SDG_E_DIVERGED,
-                   "ranks %d and %d made %u tagged calls%s each, but not the "
-                   "same ones",
+                   "ranks %d and %d made %u ops%s each, but not the same ones",
                    sdg_job_rank(), other, number, label);
   else {
     int longer = number > theirs ? sdg_job_rank() : other;
@@ -172,7 +221,7 @@ static bool finish_check(const sdg_group_t *group, int channel) {
     uint64_t call = sdg_control_count_of(sdg_job_control(), channel, longer,
                                          what, sizeof what);
     (void)sdg_fail(SDG_E_DIVERGED,
-                   "rank %d ended after %u tagged calls%s, rank %d made %u; "
+                   "rank %d ended after %u ops%s, rank %d made %u; "
                    "rank %d was last at call %llu %s",
                    sdg_job_rank(), number, label, other, theirs, longer,
                    (unsigned long long)call, what);

@@ -26,6 +26,19 @@ sdg_status_t sdg_divergence_refused(const sdg_call_t *call) SDG_MUST_CHECK;
 sdg_status_t sdg_divergence_update(const char *entry_name,
                                    uint64_t what) SDG_MUST_CHECK;
 
+/* A number for a tensor, from 0 to 15, of this thread's last op: the same on
+ * every rank if they make the same calls; never 0. */
+uint64_t sdg_divergence_tensor(int index);
+/* Compares `count` hashes of which tensors the last op reads (the contents of
+ * memory, src/geometry/hint.h); 0: this rank does not know, which equals any.
+ * All ranks do this after the same ops, with the same count. SDG_E_DIVERGED,
+ * which breaks the job. */
+sdg_status_t sdg_divergence_contents(const char *entry_name,
+                                     const uint64_t *contents,
+                                     int count) SDG_MUST_CHECK;
+/* 32 bits of all bits of a hash. */
+uint32_t sdg_divergence_fold(uint64_t hash);
+
 /* Whole view: the same for values that the program copied from the host and
  * that this call reads. `digest` is that of the values, `role` the name of the
  * first operand that has them. SDG_E_INPUTS_DIFFER, which breaks the job. */

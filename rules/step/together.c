@@ -23,9 +23,16 @@ typedef struct value {
 // What ranks tell each other. The ops of ranks on other nodes are compared only
 // some time later (sdg_control_step): a value says what it is of.
 typedef struct record {
-  uint64_t hash;
+  uint64_t hash, contents[2]; // 0: unknown
   value_t value;
 } record_t;
+
+static bool records_match(const record_t *a, const record_t *b) {
+  for (int i = 0; i < 2; i++)
+    if (a->contents[i] != b->contents[i] && a->contents[i] && b->contents[i])
+      return false;
+  return a->hash == b->hash;
+}
 
 static bool is_double(int type) {
   return type == CUDA_R_64F || type == CUDA_C_64F;
@@ -122,12 +129,13 @@ static value_t all_of(const sdg_vector_t *vector, const value_t *value,
 
 // `rank`: the ranks whose values become this rank's.
 static sdg_status_t host_make(const sdg_vector_t *vector, uint64_t hash,
-                              const int *rank, int ranks) {
+                              const uint64_t contents[2], const int *rank,
+                              int ranks) {
   const sdg_group_t *group = sdg_job_group();
   size_t count = (size_t)group->count, *bytes = malloc(count * sizeof *bytes);
   char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
   value_t *value = calloc(count, sizeof *value);
-  record_t mine = {hash, value_get(vector)}, theirs;
+  record_t mine = {hash, {contents[0], contents[1]}, value_get(vector)}, theirs;
   sdg_status_t status = SDG_OK;
   if (!bytes || !all || !value) {
     status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
@@ -140,7 +148,7 @@ static sdg_status_t host_make(const sdg_vector_t *vector, uint64_t hash,
                out);
   for (int r = 0; r < group->count; r++) {
     memcpy(&theirs, all[r], sizeof theirs);
-    if (bytes[r] != sizeof theirs || theirs.hash != hash) {
+    if (bytes[r] != sizeof theirs || !records_match(&theirs, &mine)) {
       status = sdg_fail(
           SDG_E_DIVERGED,
           "rank %d makes another call than the %s of rank %d, or of other "
@@ -311,15 +319,21 @@ static sdg_status_t device_make(const sdg_vector_t *vector,
 
 static uint64_t call_hash(uint64_t hash, const sdg_vector_t *vector,
                           sdg_axes_t axes, bool on_host) {
-  const int word[] = {(int)vector->op,     vector->type_x, vector->type_y,
-                      vector->type_result, (int)axes,      on_host};
+  const int word[] = {(int)vector->op,
+                      vector->type_x,
+                      vector->type_y,
+                      vector->type_result,
+                      vector->type_execution,
+                      (int)axes,
+                      on_host};
   for (size_t i = 0; i < sizeof word / sizeof *word; i++)
     hash = sdg_hash_word(hash, (uint64_t)word[i]);
   return hash;
 }
 
 static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               bool same, uint64_t hash, sdg_call_t *call,
+                               bool same, uint64_t hash,
+                               const uint64_t contents[2], sdg_call_t *call,
                                cudaStream_t stream) {
   pieces_t pieces;
   cublasPointerMode_t mode;
@@ -330,13 +344,16 @@ static sdg_status_t value_make(const sdg_vector_t *vector, sdg_axes_t axes,
   bool on_host = mode == CUBLAS_POINTER_MODE_HOST;
   hash = call_hash(hash, vector, axes, on_host);
   SDG_TRY(sdg_divergence_update(vector->entry_name, hash));
+  SDG_TRY(
+      sdg_divergence_contents(vector->entry_name, contents, vector->y ? 2 : 1));
   pieces_of(axes, same, &pieces);
-  return on_host ? host_make(vector, hash, pieces.rank, pieces.ranks)
+  return on_host ? host_make(vector, hash, contents, pieces.rank, pieces.ranks)
                  : device_make(vector, &pieces, call, stream);
 }
 
 sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               bool same, uint64_t hash) {
+                               bool same, uint64_t hash,
+                               const uint64_t contents[2]) {
   sdg_call_t call = {.entry_name = vector->entry_name,
                      .family = SDG_FAMILY_OTHER,
                      .handle = vector->handle,
@@ -345,7 +362,8 @@ sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
   SDG_TRY(sdg_thread_claim(vector->entry_name));
   SDG_TRY(sdg_stream_of(&call, &stream));
   sdg_step_number(&call);
-  sdg_status_t status = value_make(vector, axes, same, hash, &call, stream);
+  sdg_status_t status =
+      value_make(vector, axes, same, hash, contents, &call, stream);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 

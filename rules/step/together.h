@@ -22,9 +22,11 @@ bool sdg_together_may(const sdg_vector_t *vector);
  * of the first ones, so that all have the same bits. Collective over the
  * agreement's group. `hash`: of what all ranks' calls have alike beside entry,
  * types, `axes` and kind of memory; SDG_E_DIVERGED if a rank makes another
- * call. Any failure but SDG_E_CAPTURE breaks the job. */
+ * call. `contents`: which tensors x and y are of; 0, unknown, equals any.
+ * Any failure but SDG_E_CAPTURE breaks the job. */
 sdg_status_t sdg_together_make(const sdg_vector_t *vector, sdg_axes_t axes,
-                               bool same, uint64_t hash) SDG_MUST_CHECK;
+                               bool same, uint64_t hash,
+                               const uint64_t contents[2]) SDG_MUST_CHECK;
 
 /* The vendor's library has refused the call: on every rank, or SDG_E_DIVERGED,
  * which breaks the job. */

@@ -28,6 +28,11 @@ typedef struct sdg_vector {
   int type_x, type_y;
   void *result; /* host or device memory, by the handle's pointer mode */
   int type_result;
+  int type_execution; /* 0: the entry has no such argument */
+  /* Of AXPY, SCAL and ROT, in host or device memory, too: one scalar, or
+   * `scalars` of them, and perhaps another. */
+  const void *scalar, *scalar2;
+  int type_scalar, type_scalar2, scalars;
 } sdg_vector_t;
 
 /* A call of the program, to be made with other vectors: run(args, vector) calls

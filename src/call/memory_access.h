@@ -46,6 +46,11 @@ typedef struct sdg_memory_access {
   size_t elementwise;
   sdg_elements_t elements; /* if elementwise */
   bool gaps;               /* the vectors have gaps between elements */
+  uint64_t sizes;          /* a hash of their lengths, increments and types */
+  /* By what they are multiplied: in host or device memory, as the handle's
+   * pointer mode says. Bytes 0: the call has no such scalar. */
+  const void *scalar[2];
+  size_t scalar_bytes[2];
   int accesses;
   sdg_access_t access[SDG_ACCESSES_MAX];
 } sdg_memory_access_t;

@@ -209,17 +209,35 @@ static strip_t strip_of(const void *at, int64_t n, int64_t inc, int type) {
   return (strip_t){at, (size_t)((n - 1) * step + 1) * each, step != 1};
 }
 
+// What is known of a vector's memory.
+typedef struct known {
+  sdg_hint_t hint;
+  uint64_t contents;
+} known_t;
+
+static known_t known_of(const strip_t *strip) {
+  return (known_t){sdg_hint_read(strip->at, strip->bytes),
+                   sdg_hint_pieces_contents(strip->at, strip->bytes)};
+}
+
 // A part of a tensor that stays what it was is still a part of it.
-static void put(const strip_t *strip, sdg_hint_t hint) {
-  if (!hint || sdg_hint_around(strip->at, strip->bytes) != hint)
-    sdg_hint_put(strip->at, strip->bytes, strip->gaps, hint);
+static void put(const strip_t *strip, known_t known) {
+  if (!known.hint || sdg_hint_around(strip->at, strip->bytes) != known.hint ||
+      sdg_hint_pieces_contents(strip->at, strip->bytes) != known.contents)
+    sdg_hint_put_contents(strip->at, strip->bytes, strip->gaps, known.hint,
+                          known.contents);
+}
+
+// Of what is computed from `a`, which is overwritten, and `b`.
+static known_t joined(known_t a, known_t b) {
+  return (known_t){sdg_hint_join(a.hint, b.hint),
+                   a.contents ? a.contents : b.contents};
 }
 
 void sdg_outside_vector(const sdg_vector_t *vector) {
   strip_t x = strip_of(vector->x, vector->n, vector->incx, vector->type_x);
   strip_t y = strip_of(vector->y, vector->n, vector->incy, vector->type_y);
-  sdg_hint_t of_x = sdg_hint_read(x.at, x.bytes);
-  sdg_hint_t of_y = sdg_hint_read(y.at, y.bytes);
+  known_t of_x = known_of(&x), of_y = known_of(&y);
   bool swaps = vector->op == SDG_VECTOR_SWAP || vector->op == SDG_VECTOR_ROT;
   if (swaps || vector->op == SDG_VECTOR_SCAL)
     sdg_prefetch_written(x.at, x.bytes);
@@ -230,15 +248,15 @@ void sdg_outside_vector(const sdg_vector_t *vector) {
     put(&y, of_x);
     break;
   case SDG_VECTOR_AXPY:
-    put(&y, sdg_hint_join(of_x, of_y));
+    put(&y, joined(of_y, of_x));
     break;
   case SDG_VECTOR_SWAP:
     put(&x, of_y);
     put(&y, of_x);
     break;
   case SDG_VECTOR_ROT:
-    put(&x, sdg_hint_join(of_x, of_y));
-    put(&y, sdg_hint_join(of_x, of_y));
+    put(&x, joined(of_x, of_y));
+    put(&y, joined(of_y, of_x));
     break;
   case SDG_VECTOR_SCAL:
   case SDG_VECTOR_NRM2:
@@ -259,6 +277,16 @@ static sdg_hint_t pieces_of(const sdg_vector_t *vector) {
   sdg_hint_t b = sdg_hint_within(y.at, y.bytes);
   sdg_hint_t pieces = sdg_hint_join(a, b);
   return several_pieces(pieces & SDG_HINT_AXES) ? pieces : 0;
+}
+
+// Which tensors these are pieces of: the same on all ranks, which may have
+// written to their pieces themselves; 0: unknown, because a vector has several,
+// or none.
+static void contents_of(const sdg_vector_t *vector, uint64_t out[2]) {
+  strip_t x = strip_of(vector->x, vector->n, vector->incx, vector->type_x);
+  strip_t y = strip_of(vector->y, vector->n, vector->incy, vector->type_y);
+  out[0] = sdg_hint_pieces_contents(x.at, x.bytes);
+  out[1] = sdg_hint_pieces_contents(y.at, y.bytes);
 }
 
 static void axes_format(sdg_axes_t axes, char *out, size_t bytes) {
@@ -300,9 +328,12 @@ sdg_status_t sdg_outside_value(const sdg_vector_t *vector) {
 
 sdg_status_t sdg_outside_combine(const sdg_vector_t *vector, bool refused) {
   sdg_hint_t pieces = pieces_of(vector);
+  uint64_t contents[2];
   if (!(pieces & SDG_HINT_GLOBAL))
     return SDG_OK;
-  return refused ? sdg_together_refused(vector)
-                 : sdg_together_make(vector, pieces & SDG_HINT_AXES, false,
-                                     SDG_HASH_SEED);
+  if (refused)
+    return sdg_together_refused(vector);
+  contents_of(vector, contents);
+  return sdg_together_make(vector, pieces & SDG_HINT_AXES, false, SDG_HASH_SEED,
+                           contents);
 }

@@ -148,8 +148,9 @@ static void written_note(const sdg_call_t *call,
   for (int i = 0; i < call->operands; i++) {
     const sdg_written_t *written = &entry->written[i];
     if (written->bytes > 0)
-      sdg_hint_put(call->operand[i].data, written->bytes, written->gaps,
-                   written->hint);
+      sdg_hint_put_contents(call->operand[i].data, written->bytes,
+                            written->gaps, written->hint,
+                            sdg_divergence_tensor(i));
   }
 }
 

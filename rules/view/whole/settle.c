@@ -9,7 +9,9 @@
 #include "rules/memory/uploads.h"
 #include "rules/step/divergence.h"
 #include "rules/vendor/vendor.h"
+#include "rules/view/whole/contents.h"
 #include "rules/view/whole/elements.h"
+#include "src/base/hash.h"
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"
 #include "src/exchange/exec.h"
@@ -135,10 +137,43 @@ static sdg_status_t accesses_settle(const sdg_memory_access_t *memory,
   return SDG_OK;
 }
 
+// A hash of what must be alike on all ranks in an elementwise call on pieces.
+// Scalars in device memory are not read.
+static sdg_status_t elements_hash(const sdg_memory_access_t *memory,
+                                  uint64_t *out_hash) {
+  const sdg_cublas_t *cublas = sdg_cublas_get();
+  cublasPointerMode_t mode;
+  if (!cublas)
+    return SDG_E_LIBRARY_MISSING;
+  cublasStatus_t got = cublas->cublasGetPointerMode_v2(
+      (cublasHandle_t)(uintptr_t)memory->stream, &mode);
+  if (got != CUBLAS_STATUS_SUCCESS)
+    return sdg_fail(SDG_E_VENDOR_CALL, "cublasGetPointerMode: %d", (int)got);
+  uint64_t hash = sdg_hash_word(
+      memory->sizes, sdg_contents_pieces_of(memory, sdg_memory_table()));
+  hash = sdg_hash_word(hash, (uint64_t)mode);
+  for (int i = 0; i < 2 && mode == CUBLAS_POINTER_MODE_HOST; i++)
+    hash = sdg_hash_bytes(hash, memory->scalar[i], memory->scalar_bytes[i]);
+  *out_hash = hash;
+  return SDG_OK;
+}
+
+// Another thread's calls may have another order on other ranks.
+static sdg_status_t elements_compare(const sdg_memory_access_t *memory) {
+  uint64_t hash = 0;
+  if (!sdg_whole_owned())
+    return SDG_OK;
+  SDG_TRY(elements_hash(memory, &hash));
+  SDG_TRY(sdg_divergence_update(memory->name, hash));
+  return sdg_contents_compare_of(memory, sdg_memory_table());
+}
+
 // An elementwise call on pieces: the written tensors stay in pieces. Its
 // scalars may be in device memory.
 static sdg_status_t elements_run(const sdg_memory_access_t *memory,
                                  cudaStream_t stream, sdg_report_row_t *row) {
+  SDG_TRY(elements_compare(memory));
+  sdg_contents_overwritten(memory, sdg_memory_table());
   for (int i = 0; i < memory->accesses; i++)
     if (memory->access[i].width == 0)
       SDG_TRY(sdg_whole_settle(&memory->access[i], NULL, memory->name, stream,
@@ -146,6 +181,8 @@ static sdg_status_t elements_run(const sdg_memory_access_t *memory,
   if (!sdg_elements_stay(sdg_memory_table(),
                          memory)) // these lay in one allocation
     return accesses_settle(memory, stream, row);
+  if (sdg_whole_owned())
+    sdg_contents_made_of(memory, sdg_memory_table());
   return sdg_elements_note(sdg_memory_table(), memory, sdg_job_mesh(),
                            sdg_job_rank());
 }
@@ -177,18 +214,22 @@ static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
   cudaStream_t stream;
   bool capturing;
   SDG_TRY(sdg_whole_stream(memory, &stream, &capturing));
-  if (capturing)
-    return SDG_OK;
   sdg_report_row_t *row = NULL;
   const sdg_access_t *read = host_read(memory);
-  if (sdg_memory_table()->buffers > 0 &&
-      sdg_elements_stay(sdg_memory_table(), memory))
+  bool stays = !capturing && sdg_memory_table()->buffers > 0 &&
+               sdg_elements_stay(sdg_memory_table(), memory);
+  if (!stays)
+    sdg_contents_overwritten(memory, sdg_memory_table());
+  if (capturing)
+    return SDG_OK;
+  if (stays)
     SDG_TRY(elements_run(memory, stream, row));
   else if (sdg_memory_table()->buffers > 0)
     SDG_TRY(accesses_settle(memory, stream, row));
   // Copies of another thread may have another order on other ranks.
   if (read && sdg_whole_owned()) {
     SDG_TRY(sdg_divergence_update(memory->name, read->width * read->height));
+    SDG_TRY(sdg_contents_compare_of(memory, sdg_memory_table()));
     return sdg_update_from_first((void *)read->at, read->width, read->pitch,
                                  read->height, memory->name, stream, row);
   }

@@ -8,6 +8,7 @@
 #include "rules/memory/memory.h"
 #include "rules/memory/uploads.h"
 #include "rules/step/together.h"
+#include "rules/view/whole/contents.h"
 #include "rules/view/whole/settle.h"
 #include "rules/view/whole/vector_share.h"
 #include "src/exchange/device.h"
@@ -133,6 +134,7 @@ static sdg_status_t value_begin(const sdg_memory_access_t *memory,
   if (capturing)
     return SDG_OK;
   SDG_TRY(result_settle(memory, vector, stream));
+  sdg_contents_overwritten(memory, sdg_memory_table());
   if (!share_get(vector, out_share)) // the result lay in it
     return SDG_OK;
   if (sdg_memory_notes_inputs())
@@ -164,9 +166,11 @@ sdg_status_t sdg_whole_value(const sdg_memory_access_t *memory,
   // May wait for the device; other threads go on.
   *out_result = call->run(call->args, &piece);
   (void)sdg_memory_lock();
-  status = *out_result
-               ? sdg_together_refused(vector)
-               : sdg_together_make(vector, share.axes, true, share.hash);
+  uint64_t contents[2];
+  sdg_contents_of_vectors(vector, sdg_memory_table(), contents);
+  status = *out_result ? sdg_together_refused(vector)
+                       : sdg_together_make(vector, share.axes, true, share.hash,
+                                           contents);
   sdg_memory_unlock();
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

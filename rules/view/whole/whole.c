@@ -15,6 +15,7 @@
 #include "rules/step/plan_cache.h"
 #include "rules/step/step.h"
 #include "rules/vendor/vendor.h"
+#include "rules/view/whole/contents.h"
 #include "rules/view/whole/inputs.h"
 #include "rules/view/whole/place.h"
 #include "rules/view/whole/settle.h"
@@ -249,7 +250,9 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
   SDG_TRY(entry_get(call, rules, op, section, table, &entry));
   if (entry->recorded)
     sdg_run_record_use(entry->recorded);
-  SDG_TRY(sdg_divergence_check(call, op, entry->hash));
+  uint32_t pieces = sdg_divergence_fold(sdg_contents_pieces(call, table));
+  SDG_TRY(sdg_divergence_check(call, op, entry->hash + pieces));
+  SDG_TRY(sdg_contents_compare(call, table));
   sdg_report_count(entry->row, entry->plan);
   *out_done = !entry->plan->literal;
   if (!entry->plan->share)
@@ -294,6 +297,8 @@ static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
   sdg_status_t status = enter(call, rules, op);
   if (status == SDG_OK)
     status = locked(call, rules, op, section, table, out_done);
+  if (status == SDG_OK && *out_done)
+    sdg_contents_made(call, table);
   sdg_memory_unlock();
   if (sdg_options_get()->observing)
     sdg_run_record_call(call->entry_name, status != SDG_OK);
@@ -307,6 +312,7 @@ static sdg_status_t in_full(const sdg_call_t *call) {
   for (int i = 0; i < call->operands && status == SDG_OK; i++)
     if (call->operand[i].is_output)
       sdg_uploads_made(&call->operand[i]);
+  sdg_contents_made(call, table);
   sdg_memory_unlock();
   return sdg_step_accident(status);
 }

@@ -4,10 +4,13 @@
 //
 // usage: hintcase RANK WORD...
 //   t:NAME=N,C,H,W   a tensor: descriptor and memory; elements are 1 + RANK
-//   at:NAME=OTHER    NAME's memory is OTHER's from now on
+//   at:NAME=OTHER[+N]   NAME's memory is OTHER's from now on, from element N on
 //   as:NAME          NAME has a new descriptor of the same extents
-//   tag:NAME=TEXT    sundog_tag
+//   re:NAME=N,C,H,W  the same descriptor is set to these extents, and NAME has
+//                    memory of that size, uploaded
+//   tag:NAME=TEXT  untag:NAME   sundog_tag, sundog_untag
 //   up:A  set:A  copy:A,B  free:A        upload, cudaMemset, cudaMemcpy, anew
+//   less:A            memory anew, but for half as many elements
 //   half:A  last:A  rows:A,B   set of the first or second half; a copy of rows
 //                    of half of W
 //   cube:A            cudaMemset3D
@@ -16,6 +19,7 @@
 //   listed:A,C        the same as gemm, by arrays of addresses
 //   geam:A,C          C = 2 A
 //   conv:X,Y  relu:X,Y  pool:X,Y  scale:X  softmax:X,Y  reduce:A,C  wgrad:X,DY
+//   near:X,Y          3 x 3, one channel; by the same descriptors each time
 //   nrm2:A  asum:A  dot:A,B  iamax:A  axpy:A,B  scal:A  bcopy:A,B  swap:A,B
 //   device           results of cuBLAS are left in device memory
 //   far              the same, and read by large copies, which give each rank
@@ -25,6 +29,7 @@
 //   part:FIRST,N,STEP   nrm2, asum and dot are of N elements of A from FIRST
 //                    on, STEP elements apart; N 0: of as many as there are
 //   of:VALUE         elements that are uploaded from now on
+//   by:VALUE         what axpy, scal, scale, gemm multiply by; 2 at first
 //   loop:N ... end   the words between, N times
 //   print:A          its first elements, and how many
 // A call that fails is named, and ends the program with status 3.
@@ -48,6 +53,7 @@ static struct {
 } tensors[TENSORS];
 
 static float uploaded; // every element
+static float factor = 2;
 static cudnnHandle_t handle;
 static cublasHandle_t cublas;
 static float *result; // in device memory
@@ -74,13 +80,17 @@ static void upload(int t) {
   free(host);
 }
 
-static void describe(int t) {
+static void set(int t) {
   const int *e = tensors[t].extent;
-  check((int)cudnnCreateTensorDescriptor(&tensors[t].desc), "create");
   check((int)cudnnSetTensor4dDescriptor(tensors[t].desc, CUDNN_TENSOR_NCHW,
                                         CUDNN_DATA_FLOAT, e[0], e[1], e[2],
                                         e[3]),
         "set");
+}
+
+static void describe(int t) {
+  check((int)cudnnCreateTensorDescriptor(&tensors[t].desc), "create");
+  set(t);
 }
 
 static void make(int t) {
@@ -89,12 +99,12 @@ static void make(int t) {
         "cudaMalloc");
 }
 
-static void declare(int t, const char *extents) {
+static void declare(int t, const char *extents, void (*to)(int)) {
   int *e = tensors[t].extent;
   if (sscanf(extents, "%d,%d,%d,%d", &e[0], &e[1], &e[2], &e[3]) != 4)
     exit(2);
   tensors[t].count = (size_t)e[0] * (size_t)e[1] * (size_t)e[2] * (size_t)e[3];
-  describe(t);
+  to(t);
   make(t);
   upload(t);
 }
@@ -146,6 +156,33 @@ static void convolve(int x, int y, int backward) {
   check((int)cudaMemcpy(host, w, sizeof *host, cudaMemcpyDeviceToHost),
         "print");
   printf("%g\n", (double)host[0]);
+}
+
+// Each element the sum of those around it.
+static void sum_near(int x, int y) {
+  static cudnnFilterDescriptor_t filter;
+  static cudnnConvolutionDescriptor_t conv;
+  static float *w;
+  const float ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, zero = 0;
+  if (!w) {
+    check((int)cudaMalloc((void **)&w, sizeof ones), "cudaMalloc");
+    check((int)cudaMemcpy(w, ones, sizeof ones, cudaMemcpyHostToDevice),
+          "upload");
+    check((int)cudnnCreateFilterDescriptor(&filter), "create");
+    check((int)cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT,
+                                          CUDNN_TENSOR_NCHW, 1, 1, 3, 3),
+          "set");
+    check((int)cudnnCreateConvolutionDescriptor(&conv), "create");
+    check((int)cudnnSetConvolution2dDescriptor(conv, 1, 1, 1, 1, 1, 1,
+                                               CUDNN_CROSS_CORRELATION,
+                                               CUDNN_DATA_FLOAT),
+          "set");
+  }
+  check((int)cudnnConvolutionForward(
+            handle, ones, tensors[x].desc, tensors[x].data, filter, w, conv,
+            CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &zero,
+            tensors[y].desc, tensors[y].data),
+        "near");
 }
 
 static void pool(int x, int y) {
@@ -258,7 +295,7 @@ static void listed(int n, const float *alpha, const float *a, const float *beta,
 // A matrix of one column times a matrix of one element.
 static void product(const char *word, int a, int c) {
   int n = (int)tensors[a].count;
-  float one = 1, two = 2, beta = strcmp(word, "more") == 0 ? 1 : 0;
+  float one = 1, two = factor, beta = strcmp(word, "more") == 0 ? 1 : 0;
   cublas_ready();
   check((int)cudaMemcpy(result, &one, sizeof one, cudaMemcpyHostToDevice),
         "upload");
@@ -284,7 +321,7 @@ static void product(const char *word, int a, int c) {
 static int multiply(const char *word, int a, int b) {
   int n = (int)tensors[a].count, index = 0;
   int some = part.count ? part.count : n / part.step;
-  float value = 0, two = 2, *x = tensors[a].data, *from = x + part.first;
+  float value = 0, two = factor, *x = tensors[a].data, *from = x + part.first;
   cublas_ready();
   if (strcmp(word, "nrm2") == 0)
     value_check(cublasSnrm2(cublas, some, from, part.step, value_at(&value)),
@@ -343,8 +380,9 @@ static void move(const char *word, int a, int b) {
     check((int)cudaMemcpy(tensors[b].data, tensors[a].data, bytes,
                           cudaMemcpyDeviceToDevice),
           word);
-  } else if (strcmp(word, "free") == 0) {
+  } else if (strcmp(word, "free") == 0 || strcmp(word, "less") == 0) {
     check((int)cudaFree(tensors[a].data), word);
+    tensors[a].count /= strcmp(word, "less") == 0 ? 2 : 1;
     make(a);
     upload(a);
   } else {
@@ -360,8 +398,15 @@ static void tag(int t, const char *text) {
     check(say(tensors[t].desc, text), "tag");
 }
 
+static void untag(int t) {
+  __typeof__(&sundog_untag) say =
+      (__typeof__(&sundog_untag))dlsym(RTLD_DEFAULT, "sundog_untag");
+  if (say)
+    check(say(tensors[t].desc), "untag");
+}
+
 static void operate(const char *word, int a, int b) {
-  float one = 1, two = 2;
+  float one = 1, two = factor;
   if (strcmp(word, "up") == 0)
     upload(a);
   else if (strcmp(word, "as") == 0)
@@ -374,6 +419,10 @@ static void operate(const char *word, int a, int b) {
     convolve(a, b, 1);
   else if (strcmp(word, "pool") == 0)
     pool(a, b);
+  else if (strcmp(word, "near") == 0)
+    sum_near(a, b);
+  else if (strcmp(word, "untag") == 0)
+    untag(a);
   else if (strcmp(word, "relu") == 0)
     relu(a, b);
   else if (strcmp(word, "scale") == 0)
@@ -409,9 +458,11 @@ static void obey(const char *text) {
   const char *rest = text[length] ? text + length + 1 : "";
   int a = tensor_of(rest), b = strlen(rest) > 2 ? tensor_of(rest + 2) : 0;
   if (strcmp(word, "t") == 0)
-    declare(a, rest + 2);
+    declare(a, rest + 2, describe);
+  else if (strcmp(word, "re") == 0)
+    declare(a, rest + 2, set);
   else if (strcmp(word, "at") == 0)
-    tensors[a].data = tensors[b].data;
+    tensors[a].data = tensors[b].data + (strlen(rest) > 3 ? atoi(rest + 3) : 0);
   else if (strcmp(word, "tag") == 0)
     tag(a, rest + 2);
   else if (strcmp(word, "device") == 0)
@@ -422,6 +473,8 @@ static void obey(const char *text) {
     nowhere = 1;
   else if (strcmp(word, "of") == 0)
     uploaded = strtof(rest, NULL);
+  else if (strcmp(word, "by") == 0)
+    factor = strtof(rest, NULL);
   else if (strcmp(word, "part") == 0)
     sscanf(rest, "%d,%d,%d", &part.first, &part.count, &part.step);
   else
