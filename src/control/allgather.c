@@ -108,6 +108,20 @@ static bool missing_text(const gather_t *m, char *out, size_t bytes) {
   return any;
 }
 
+// Whether a rank has made the op after this rank's last one, and so has passed
+// where this rank waits.
+static bool has_passed(const gather_t *m, int rank) {
+  const sdg_shm_rank_t *ranks = m->control->view.shared->rank;
+  uint32_t next =
+      atomic_load_explicit(&ranks[m->control->rank].channel[m->channel].steps,
+                           memory_order_relaxed) +
+      1;
+  return atomic_load(
+             &ranks[rank].channel[m->channel].step[next % SDG_SHM_STEPS]) >>
+             32 ==
+         next;
+}
+
 // Checks a rank that we wait for. Its state counts only if its record is still
 // missing *after* the state was read: a rank publishes its record before it
 // continues, so whoever sees that it continued, left or died also sees its
@@ -118,6 +132,7 @@ static sdg_status_t peer_look(const gather_t *m, int rank) {
   char where[256];
   uint64_t theirs = calls_of(m->control, m->channel, rank);
   uint64_t ours = calls_of(m->control, m->channel, self);
+  bool passed = has_passed(m, rank);
   int left = sdg_shm_state(view, rank) == SDG_SHM_LEFT;
   int lost = !left && !sdg_shm_alive(view, rank);
   // It left between the two checks: it did not die.
@@ -125,7 +140,7 @@ static sdg_status_t peer_look(const gather_t *m, int rank) {
     left = 1;
     lost = 0;
   }
-  if (has_published(m, rank) || !(left || lost || theirs > ours))
+  if (has_published(m, rank) || !(left || lost || theirs > ours || passed))
     return SDG_OK;
   // If a rank posted a failure, that is why it left.
   SDG_TRY(sdg_shm_failure(view, self, 1));
@@ -134,6 +149,12 @@ static sdg_status_t peer_look(const gather_t *m, int rank) {
     return sdg_shm_fail(view, self, SDG_E_DIVERGED,
                         "rank %d is %s while rank %d waits for it at %s", rank,
                         where, self, m->what);
+  if (passed)
+    return sdg_shm_fail(view, self, SDG_E_DIVERGED,
+                        "rank %d is %s and has gone on while rank %d waits for "
+                        "it at %s: one of them has set a descriptor again "
+                        "there, or for the first time, and the other has not",
+                        rank, where, self, m->what);
   char parted[160] = "";
   if (left)
     sdg_parted_format(parted, sizeof parted);

@@ -18,10 +18,11 @@ static bool message_put(sdg_link_t *link, sdg_frame_kind_t kind,
   return room != NULL;
 }
 
-// A channel's count of calls: read before the channel's records, sent after
-// them.
+// A channel's count of calls and of steps: read before the channel's records,
+// sent after them.
 typedef struct count {
   bool fresh;
+  uint32_t steps;
   uint32_t version;
   uint64_t end;
   sdg_frame_count_t frame;
@@ -32,6 +33,7 @@ static void count_read(const sdg_shm_channel_t *own, uint32_t sent,
   uint64_t words[SDG_SHM_WHAT_WORDS];
   out->fresh = false;
   out->end = atomic_load(&own->steps_end);
+  out->steps = atomic_load_explicit(&own->steps, memory_order_acquire);
   out->version = atomic_load_explicit(&own->version, memory_order_acquire);
   if (out->version == sent || out->version % 2 != 0)
     return;
@@ -77,9 +79,8 @@ static bool records_send(const sdg_shm_channel_t *own, int channel,
   return true;
 }
 
-static bool steps_send(const sdg_shm_channel_t *own, int channel,
+static bool steps_send(const sdg_shm_channel_t *own, int channel, uint32_t last,
                        sdg_link_t *link) {
-  uint32_t last = atomic_load_explicit(&own->steps, memory_order_acquire);
   uint32_t *sent = &link->sent.steps[channel];
   if (*sent == last || !sdg_shm_mask_has(own->step_peers, link->rank))
     return true;
@@ -117,7 +118,7 @@ static bool channel_send(const sdg_shm_channel_t *own, int channel,
       return false;
     sent->version[channel] = count->version;
   }
-  if (!steps_send(own, channel, link))
+  if (!steps_send(own, channel, count->steps, link))
     return false;
   if (count->end == sent->end[channel])
     return true;
