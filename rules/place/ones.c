@@ -455,11 +455,13 @@ sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
         call->operands > 1 && call->operand[0].dims == operand->dims
             ? vector_of(&call->operand[0])
             : NULL;
-    if (sdg_family_is(call->family, SDG_FAMILY_REDUCES) && from &&
-        !all_one(from, d))
-      continue; // it was reduced
     reading_t reading = is_literal(call) ? literal_result(call, d, axes)
                                          : known(call, 0, d, axes);
+    // It was reduced: rows, or pieces of one row each.
+    if (sdg_family_is(call->family, SDG_FAMILY_REDUCES) && from &&
+        (!all_one(from, d) ||
+         (reading == UNKNOWN && assumed(call, 0, d) == PIECES)))
+      continue;
     if (reading == UNKNOWN)
       return 0;
     if (is_literal(call))
