@@ -8,6 +8,7 @@
 //   as:NAME          NAME has a new descriptor of the same extents
 //   re:NAME=N,C,H,W  the same descriptor is set to these extents, and NAME has
 //                    memory of that size, uploaded
+//   null:NAME        NAME's memory is NULL
 //   tag:NAME=TEXT  untag:NAME   sundog_tag, sundog_untag
 //   up:A  set:A  copy:A,B  free:A        upload, cudaMemset, cudaMemcpy, anew
 //   less:A            memory anew, but for half as many elements
@@ -20,6 +21,7 @@
 //   geam:A,C          C = 2 A
 //   conv:X,Y  relu:X,Y  pool:X,Y  scale:X  softmax:X,Y  reduce:A,C  wgrad:X,DY
 //   near:X,Y          3 x 3, one channel; by the same descriptors each time
+//   apart:N           near is of elements N apart from now on
 //   nrm2:A  asum:A  dot:A,B  iamax:A  axpy:A,B  scal:A  bcopy:A,B  swap:A,B
 //   device           results of cuBLAS are left in device memory
 //   far              the same, and read by large copies, which give each rank
@@ -29,7 +31,8 @@
 //   part:FIRST,N,STEP   nrm2, asum and dot are of N elements of A from FIRST
 //                    on, STEP elements apart; N 0: of as many as there are
 //   of:VALUE         elements that are uploaded from now on
-//   by:VALUE         what axpy, scal, scale, gemm multiply by; 2 at first
+//   by:VALUE         what axpy, scal, scale, gemm multiply by, 2 at first, and
+//                    near, 1 at first
 //   loop:N ... end   the words between, N times
 //   print:A          its first elements, and how many
 // A call that fails is named, and ends the program with status 3.
@@ -53,7 +56,7 @@ static struct {
 } tensors[TENSORS];
 
 static float uploaded; // every element
-static float factor = 2;
+static float factor = 2, near_factor = 1;
 static cudnnHandle_t handle;
 static cublasHandle_t cublas;
 static float *result; // in device memory
@@ -158,10 +161,18 @@ static void convolve(int x, int y, int backward) {
   printf("%g\n", (double)host[0]);
 }
 
+static cudnnConvolutionDescriptor_t near_conv;
+
+static void near_set(int apart) {
+  check((int)cudnnSetConvolution2dDescriptor(
+            near_conv, apart, apart, 1, 1, apart, apart,
+            CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+        "set");
+}
+
 // Each element the sum of those around it.
 static void sum_near(int x, int y) {
   static cudnnFilterDescriptor_t filter;
-  static cudnnConvolutionDescriptor_t conv;
   static float *w;
   const float ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, zero = 0;
   if (!w) {
@@ -172,15 +183,12 @@ static void sum_near(int x, int y) {
     check((int)cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT,
                                           CUDNN_TENSOR_NCHW, 1, 1, 3, 3),
           "set");
-    check((int)cudnnCreateConvolutionDescriptor(&conv), "create");
-    check((int)cudnnSetConvolution2dDescriptor(conv, 1, 1, 1, 1, 1, 1,
-                                               CUDNN_CROSS_CORRELATION,
-                                               CUDNN_DATA_FLOAT),
-          "set");
+    check((int)cudnnCreateConvolutionDescriptor(&near_conv), "create");
+    near_set(1);
   }
   check((int)cudnnConvolutionForward(
-            handle, ones, tensors[x].desc, tensors[x].data, filter, w, conv,
-            CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &zero,
+            handle, &near_factor, tensors[x].desc, tensors[x].data, filter, w,
+            near_conv, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &zero,
             tensors[y].desc, tensors[y].data),
         "near");
 }
@@ -463,6 +471,10 @@ static void obey(const char *text) {
     declare(a, rest + 2, set);
   else if (strcmp(word, "at") == 0)
     tensors[a].data = tensors[b].data + (strlen(rest) > 3 ? atoi(rest + 3) : 0);
+  else if (strcmp(word, "null") == 0)
+    tensors[a].data = NULL;
+  else if (strcmp(word, "apart") == 0)
+    near_set(atoi(rest));
   else if (strcmp(word, "tag") == 0)
     tag(a, rest + 2);
   else if (strcmp(word, "device") == 0)
@@ -474,7 +486,7 @@ static void obey(const char *text) {
   else if (strcmp(word, "of") == 0)
     uploaded = strtof(rest, NULL);
   else if (strcmp(word, "by") == 0)
-    factor = strtof(rest, NULL);
+    factor = near_factor = strtof(rest, NULL);
   else if (strcmp(word, "part") == 0)
     sscanf(rest, "%d,%d,%d", &part.first, &part.count, &part.step);
   else
