@@ -157,6 +157,23 @@ static const sdg_op_shard_t shard = {
     .stride_group = pointwise_strides,
 };
 
+// The bits of the value that cudnnSetTensor gives every element: it has the
+// tensor's type.
+static int pointwise_scalars(const sdg_call_t *call, double *out) {
+  const void *value = sdg_call_scalar_at(call, SDG_VALUE);
+  size_t bytes = (size_t)call->operand[0].elem_bytes;
+  if (!sdg_call_has(call, SDG_ARGUMENT_VALUE))
+    return sdg_call_scalars(call, out);
+  *out = 0;
+  if (value)
+    memcpy(out, value, bytes < sizeof *out ? bytes : sizeof *out);
+  return 1;
+}
+
+static const sdg_op_numbers_t numbers = {
+    .scalars = pointwise_scalars,
+};
+
 const sdg_op_t sdg_op_pointwise = {
     .family = SDG_FAMILY_POINTWISE,
     .knows = pointwise_knows,
@@ -167,4 +184,5 @@ const sdg_op_t sdg_op_pointwise = {
     .share = pointwise_share,
     .answer = sdg_dropout_answer, // the only query
     .shard = &shard,
+    .numbers = &numbers,
 };
