@@ -5,6 +5,7 @@
 
 #include "rules/conv/filter.h"
 #include "rules/kit/gradient_sum.h"
+#include "rules/kit/merge.h"
 #include "rules/place/tagging.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
@@ -69,9 +70,11 @@ static sdg_status_t reduction_add(const sdg_call_t *call, sdg_plan_t *plan,
       .slab = dy, .box = *box, .type = call->operand[dy_of(call)].type};
   sdg_subcall_tensor_t to = sdg_subcall_slab(plan, sum->part, sum->type);
   for (int d = 0; d < box->dims; d++)
-    if (d != 1 && box->dim[d].hi - box->dim[d].lo > 1)
+    if (d != 1 && box->dim[d].hi - box->dim[d].lo > 1) {
+      SDG_TRY(sdg_merge_reducible(plan, &from));
       return sdg_subcall_reduce(plan, CUDNN_REDUCE_TENSOR_ADD, 1, &from, 0,
                                 &to);
+    }
   return sdg_subcall_transform(plan, 1, &from, 0, &to); // nothing to reduce
 }
 

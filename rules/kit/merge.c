@@ -45,6 +45,17 @@ int sdg_merge_bytes(sdg_type_t type) {
   return type == CUDNN_DATA_DOUBLE ? 8 : 4;
 }
 
+sdg_status_t sdg_merge_reducible(sdg_plan_t *plan, sdg_subcall_tensor_t *io) {
+  if (io->type != CUDNN_DATA_BFLOAT16)
+    return SDG_OK;
+  sdg_subcall_tensor_t wide = {.box = io->box, .type = CUDNN_DATA_FLOAT};
+  SDG_TRY(sdg_plan_scratch_of(plan, &wide.box, sdg_merge_bytes(wide.type),
+                              io->slab, &wide.slab));
+  SDG_TRY(sdg_subcall_transform(plan, 1, io, 0, &wide));
+  *io = wide;
+  return SDG_OK;
+}
+
 sdg_status_t sdg_merge_scratch(sdg_plan_t *plan, const sdg_box_t *field,
                                int like, sdg_type_t type,
                                sdg_subcall_tensor_t *out) {

@@ -26,6 +26,10 @@ void sdg_merge_init(const sdg_tagging_t *tagging,
 /* The field of the elements in `box`. */
 sdg_box_t sdg_merge_field(const sdg_box_t *box, const bool *reduced);
 
+/* The vendor reduces no bfloat16: replaces such a tensor by a copy in float. */
+sdg_status_t sdg_merge_reducible(sdg_plan_t *plan,
+                                 sdg_subcall_tensor_t *io) SDG_MUST_CHECK;
+
 /* Adds scratch for a field, with its dimensions in the same order in memory as
  * those of slab `like`. */
 sdg_status_t sdg_merge_scratch(sdg_plan_t *plan, const sdg_box_t *field,

@@ -171,18 +171,6 @@ static sdg_status_t piece_make(maker_t *m, double weight) {
   return sub_add(m, &sub, OVER_PIECE, m->type, weight);
 }
 
-// The vendor reduces no bfloat16: such a tensor becomes a copy in float.
-static sdg_status_t reducible(maker_t *m, sdg_subcall_tensor_t *io) {
-  if (io->type != CUDNN_DATA_BFLOAT16)
-    return SDG_OK;
-  sdg_subcall_tensor_t wide = {.box = io->box, .type = m->part_type};
-  SDG_TRY(sdg_plan_scratch_of(m->plan, &wide.box, sdg_merge_bytes(wide.type),
-                              io->slab, &wide.slab));
-  SDG_TRY(sdg_subcall_transform(m->plan, 1, io, 0, &wide));
-  *io = wide;
-  return SDG_OK;
-}
-
 // The same for means of a narrow type, in float: other pieces' means may cancel
 // this one's, and then the digits that storing it would lose are the result.
 // The vendor pools into the same type only, but reduces into another.
@@ -190,7 +178,7 @@ static sdg_status_t piece_widen(maker_t *m, double weight) {
   sdg_subcall_tensor_t x = {.slab = m->x_slab, .box = m->x, .type = m->type};
   sdg_subcall_tensor_t columns = {.box = m->x, .type = m->part_type};
   bool several = false;
-  SDG_TRY(reducible(m, &x));
+  SDG_TRY(sdg_merge_reducible(m->plan, &x));
   for (int d = 2; d < m->x.dims; d++)
     if (m->of.pool->spec.everyones[d]) {
       several |= m->x.dim[d].hi - m->x.dim[d].lo > 1;
