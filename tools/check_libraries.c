@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Asks a child process what the dynamic linker finds for a rank, and judges it.
+// SPDX-License-Identifier: Apache-2.0 Asks a child process which libraries the
+// dynamic linker finds for a rank, and checks them.
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@
 enum { LINE_BYTES = 4608, FIELDS = 3 };
 
 typedef struct findings {
-  int cudart, cudnn, nccl, driver; // versions, 0: not found
+  int cudart, cudnn, nccl, driver; // versions; 0: not found
   char cudart_path[LINE_BYTES], cudnn_path[LINE_BYTES], nccl_path[LINE_BYTES];
   char preloaded[LINE_BYTES], broken[LINE_BYTES], nodevice[LINE_BYTES];
   char device[LINE_BYTES];
-  int devices; // -1: could not be asked
+  int devices; // -1: unknown
 } findings_t;
 
 static void version_take(char **field, int *out_version, char *out_path) {
@@ -53,7 +53,8 @@ static void line_take(char *line, findings_t *found) {
     snprintf(found->broken, LINE_BYTES, "%s", field[2]);
 }
 
-// The helper's exit status, 128 + n for signal n, -1 if it was not started.
+// Runs the helper. Returns its exit status, 128 + n for signal n, -1 if it was
+// not started.
 static int helper_run(const char *helper, findings_t *found) {
   int ends[2], status = 0;
   char line[LINE_BYTES];
@@ -85,7 +86,7 @@ static int helper_run(const char *helper, findings_t *found) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// 13000 is 13.0; 91900 is 9.19.0; 22807 is 2.28.7.
+// Prints a version number: 13000 as 13.0, 91900 as 9.19.0, 22807 as 2.28.7.
 static void version_say(checkup_t *checkup, const char *topic, int version,
                         const char *path, int major, int minor) {
   if (minor == 10)

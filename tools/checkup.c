@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Checks of `sundog doctor` that need no library of NVIDIA's: the machine, the
-// ranks, the program.
+// SPDX-License-Identifier: Apache-2.0 Checks of `sundog doctor` that need no
+// NVIDIA library: the machine, the ranks, the program.
 #include "tools/checkup.h"
 
 #include <limits.h>
@@ -33,7 +32,7 @@ void checkup_remedy(const char *text) {
   printf("      -> %s\n", text);
 }
 
-// The number in a file of /proc, `fallback` if there is none.
+// Reads the number in a file of /proc. Returns `fallback` if it cannot.
 static long file_number(const char *path, long fallback) {
   FILE *file = fopen(path, "re");
   long number = fallback;

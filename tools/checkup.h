@@ -16,20 +16,20 @@ typedef struct checkup {
 /* Prints "ok    TOPIC: text" and counts it. */
 void checkup_say(checkup_t *checkup, checkup_grade_t grade, const char *topic,
                  const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Prints what to do about the line before. */
+/* Prints the remedy for the line before. */
 void checkup_remedy(const char *text);
 
-/* What the machine allows: tracing, shared memory, limits. `gpu`: for ranks on
- * GPUs, which ask for more. */
+/* Checks the machine: tracing, shared memory, limits. `gpu`: also checks what
+ * ranks on GPUs need. */
 void checkup_machine(checkup_t *checkup, int gpu);
-/* Rank and size as a launcher says them, where ranks meet, and the folder of
- * a run. */
+/* Checks rank and size from the launcher, the rendezvous, and the folder of a
+ * run. */
 void checkup_ranks(checkup_t *checkup);
-/* Whether a program's calls can be reached. */
+/* Checks whether sundog can see a program's calls. */
 void checkup_program(checkup_t *checkup, const char *name);
-/* What the dynamic linker finds in this process's environment, which is that
- * of a rank: the program `helper` (interpose/helper/libraries.c) is started
- * in it. */
+/* Checks the libraries that the dynamic linker finds. This process must have
+ * the environment of a rank; the function starts the program `helper`
+ * (interpose/helper/libraries.c) in it. */
 void checkup_libraries(checkup_t *checkup, const char *helper, int gpu);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sub-commands of `sundog`. Each is a main of its own: argv[0] is what it
- * calls itself in messages, the result is the exit status. */
+/* The sub-commands of `sundog`. Each is a main function: argv[0] is its name in
+ * messages, the result is the exit status. */
 #ifndef SDG_TOOLS_COMMAND_H
 #define SDG_TOOLS_COMMAND_H
 
@@ -20,7 +20,7 @@ int command_doctor(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_rules(int argc, char **argv);
 
-/* Their arguments, which `--help` and the manual pages print. */
+/* The sub-commands' arguments, which `--help` and the manual pages print. */
 extern const struct argp run_argp, exec_argp, options_argp, explain_argp,
     split_argp, join_argp, verify_argp, inspect_argp, doctor_argp, diff_argp,
     rules_argp;

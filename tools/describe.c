@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// `sundog options` and `sundog explain`: what the tables of options and
-// failures say.
+// SPDX-License-Identifier: Apache-2.0 `sundog options` and `sundog explain`:
+// print the tables of options and failures.
 #include <argp.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -16,7 +15,8 @@
 
 enum { COLUMNS = 78 };
 
-// Words of a paragraph in lines of COLUMNS, behind `indent` spaces.
+// Prints a paragraph in lines of COLUMNS characters, indented by `indent`
+// spaces.
 static void paragraph_print(const char *text, int indent) {
   int column = 0;
   while (*text) {
@@ -78,7 +78,8 @@ int command_options(int argc, char **argv) {
   return command_exit(sdg_options_fault());
 }
 
-// "SDG-003", "sdg-3", "3": 3; -1 for anything else.
+// Parses a code: "SDG-003", "sdg-3" and "3" give 3. Returns -1 for any other
+// text.
 static int code_parse(const char *text) {
   if (strncasecmp(text, "SDG-", 4) == 0)
     text += 4;

@@ -26,7 +26,7 @@ typedef struct diff {
   int paths;
   double rtol, atol;
   bool any_type, quiet, rounding;
-  bool measured;       // largest is known
+  bool measured;       // `largest` is known
   long double largest; // magnitude of the second file's finite elements
 } diff_t;
 
@@ -40,8 +40,8 @@ typedef struct worst {
 
 typedef struct result {
   int64_t differ;  // elements that are not equal
-  int64_t beyond;  // of those, further apart than the tolerances allow
-  int64_t one_nan; // of those, NaN in one file only
+  int64_t beyond;  // of these, elements that differ by more than the tolerances
+  int64_t one_nan; // of these, elements that are NaN in one file only
   worst_t first, absolute, relative;
 } result_t;
 
@@ -138,7 +138,7 @@ static void worst_note(worst_t *worst, long double size, int64_t index,
     *worst = (worst_t){true, size, index, a, b};
 }
 
-// The first pass of --rounding.
+// The first pass of --rounding: finds the largest magnitude.
 static void element_measure(diff_t *diff, element_t b) {
   long double magnitude = hypotl(b.re, b.im);
   if (is_finite(b) && magnitude > diff->largest)
@@ -152,7 +152,7 @@ static void element_compare(const diff_t *diff, int64_t index, element_t a,
   result->differ++;
   if (is_nan(a) != is_nan(b))
     result->one_nan++;
-  // Also where the infinities or NaNs are in different parts.
+  // Also if infinities or NaNs are in different parts of a complex number.
   long double absolute = INFINITY, magnitude = hypotl(b.re, b.im);
   bool finite = is_finite(a) && is_finite(b);
   if (finite)
@@ -167,7 +167,7 @@ static void element_compare(const diff_t *diff, int64_t index, element_t a,
   worst_note(&result->relative, relative, index, a, b);
 }
 
-// Compares `n` elements in memory, of which the first has the index `lo`.
+// Compares `n` elements in memory; the first has the index `lo`.
 static void block_compare(diff_t *diff, const element_type_t *type,
                           bool same_type, char *const *block, int64_t lo,
                           int64_t n, result_t *result) {
@@ -185,8 +185,8 @@ static void block_compare(diff_t *diff, const element_type_t *type,
         element_read(&type[1], block[1] + (size_t)k * bytes[1]), result);
 }
 
-// By blocks of the first dimension. Arrays of one shape in C order are as one
-// row of elements, whose blocks may be small.
+// Compares blocks of the first dimension. Two arrays in C order with the same
+// shape are treated as one long row, so that blocks may be small.
 static sdg_status_t arrays_compare(diff_t *diff, const sdg_npy_t *npy,
                                    const element_type_t *type,
                                    result_t *result) {
@@ -302,7 +302,7 @@ static sdg_status_t files_compare(diff_t *diff, const sdg_npy_t *npy,
     SDG_TRY(arrays_compare(diff, npy, type, &result));
     diff->measured = true;
     double less = element_rounding(&type[0]), more = element_rounding(&type[1]);
-    // Of two types the coarser one.
+    // The coarser type of the two decides.
     diff->atol += (double)diff->largest * (less > more ? less : more);
   }
   SDG_TRY(arrays_compare(diff, npy, type, &result));

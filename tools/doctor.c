@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// `sundog doctor`: what is here, what is missing, and what to do about it.
+// SPDX-License-Identifier: Apache-2.0 `sundog doctor`: checks this machine, and
+// prints a remedy for each fault.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ int command_doctor(int argc, char **argv) {
   char folder[PATH_MAX] = "";
   argp_parse(&doctor_argp, argc, argv, ARGP_IN_ORDER, NULL, &launch);
   bool chosen = launch.device != LAUNCH_AUTO;
-  // What is printed to both goes out in order.
+  // Keeps lines on standard output and standard error in order.
   setvbuf(stdout, NULL, _IOLBF, 0);
   puts("sundog " SUNDOG_VERSION);
   if (launch_prepare(&launch) != SDG_OK) {

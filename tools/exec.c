@@ -30,9 +30,11 @@ typedef struct single {
   launch_t launch; // first: the child parser's input
   bool alone;      // --alone
   int rank, size, local_rank;
-  char folder[PATH_MAX]; // of its reports
-  bool within_run; // `sundog run` reads the reports, and leaves notes there
-  char *outer; // where SUNDOG_REPORT was to be: of who waits for this command
+  char folder[PATH_MAX]; // holds the rank's reports
+  bool within_run; // `sundog run` reads the reports and writes notes to the
+                   // folder
+  char
+      *outer; // the former SUNDOG_REPORT: the report folder of an outer command
 } single_t;
 
 enum { KEY_ALONE = 0x200 };
@@ -92,8 +94,7 @@ const struct argp exec_argp = {
         "./solver in-{rank}.npy\n\nOn one machine:\n\n  mpirun -n 4 sundog "
         "exec --split H --view shard -- ./solver in-{rank}.npy"};
 
-// Where the ranks are to meet; what is wrong with that is found before one
-// starts.
+// Sets the rendezvous, and checks it before the program starts.
 static sdg_status_t meeting_set(int size) {
   const sdg_options_t *options = sdg_options_get();
   sdg_meeting_point_t point;
@@ -102,8 +103,8 @@ static sdg_status_t meeting_set(int size) {
     return sdg_control_alone(options->rendezvous);
   SDG_TRY(sdg_rendezvous_check(options->rendezvous, size));
   if (!*options->rendezvous) {
-    // Named after the launcher, which is this process's parent, but need not be
-    // the program's: a script may start it.
+    // The place is named after the launcher, this process's parent. The
+    // program's parent may be another process, such as a script.
     char place[PATH_MAX];
     SDG_TRY(sdg_rendezvous_default(place, sizeof place));
     return setenv("SUNDOG_RENDEZVOUS", place, 1) == 0
@@ -126,7 +127,8 @@ static sdg_status_t rank_find(bool alone, int *out_rank, int *out_size,
   return SDG_OK;
 }
 
-// Which launch the rank is of; below, the rank's numbers are sundog's own.
+// Names the launch of this rank, before rank_set() replaces the launcher's
+// variables.
 static sdg_status_t launch_set(int size) {
   char name[256];
   if (size == 1)
@@ -138,8 +140,8 @@ static sdg_status_t launch_set(int size) {
              : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_LAUNCH");
 }
 
-// The launcher's numbers as sundog's own: what the program starts is known to
-// be within a rank.
+// Sets sundog's own variables for rank and size, so that a sundog command
+// within the program knows that it runs in a rank.
 static sdg_status_t rank_set(int rank, int size, int local_rank) {
   const struct {
     const char *name;
@@ -157,7 +159,7 @@ static sdg_status_t rank_set(int rank, int size, int local_rank) {
 }
 
 static _Noreturn void program_become(char **words, pid_t parent) {
-  // Should this command be killed, its program is too.
+  // If this command is killed, the system kills the program too.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(COMMAND_FAILED);
@@ -167,8 +169,8 @@ static _Noreturn void program_become(char **words, pid_t parent) {
   _exit(error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE);
 }
 
-// Runs the program, and whatever it leaves behind, to the end; *out_status is
-// of waitpid. What is sent meanwhile stays blocked.
+// Waits for the program, then ends the processes that it leaves behind.
+// *out_status is from waitpid. Signals stay blocked.
 static sdg_status_t program_wait(const single_t *single, int *out_status) {
   sigset_t before, blocked;
   char **words = launch_arguments(single->launch.program, single->rank,
@@ -209,7 +211,8 @@ static sdg_status_t environment_set(single_t *single) {
              : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_REPORT");
 }
 
-// The exit status; a signal that ended the program ends this process.
+// Runs the program and returns its exit status. If a signal ended it, ends this
+// process by the same signal.
 static int program_run(single_t *single) {
   int status = 0, exit_status = COMMAND_FAILED;
   if (environment_set(single) == SDG_OK &&
@@ -248,7 +251,7 @@ int command_exec(int argc, char **argv) {
   if (launch_rules(launch, single.size) != SDG_OK ||
       folder_create(single.folder, sizeof single.folder) != SDG_OK)
     return COMMAND_FAILED;
-  // Both are replaced next.
+  // Both variables are replaced below.
   const char *outer = getenv("SUNDOG_REPORT"), *by = getenv("SUNDOG_LAUNCH");
   single.outer = outer && *outer ? strdup(outer) : NULL;
   single.within_run = single.outer && by && strcmp(by, LAUNCH_RUN) == 0;

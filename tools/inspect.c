@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// `sundog inspect`: runs a program once, untouched, and says what of it could
-// be split.
+// SPDX-License-Identifier: Apache-2.0 `sundog inspect`: runs a program once
+// without changes, and prints the splits that its calls allow.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ typedef struct inspect {
   char folder[PATH_MAX];
 } inspect_t;
 
-// The mesh and what of it is split, which belong together.
+// Parses --mesh and --split, which depend on each other.
 static sdg_status_t wish_read(inspect_t *inspect) {
   wish_t *wish = &inspect->wish;
   struct stat is;
@@ -176,7 +175,7 @@ const struct argp inspect_argp = {
         "field.npy out.npy\n  sundog inspect --mesh data=2,y=4 -o net.rules -- "
         "./train"};
 
-// The file's facts, before the program runs.
+// Prints facts about the program's file before it runs.
 static void program_print(const char *name) {
   program_t program;
   if (program_examine(name, &program) != SDG_OK)
@@ -229,7 +228,8 @@ static void product_print(sdg_family_t family, const seen_operand_t *product) {
            product->extent[d]);
 }
 
-// "  window 512,all": so many keys before a query, and so many after it.
+// Prints " window 512,all": the numbers of keys that a query sees before and
+// after its own position.
 static void windows_print(const seen_call_t *call) {
   const int64_t side[] = {call->left, call->right};
   if (call->is_ragged) {
@@ -311,7 +311,7 @@ static void calls_print(const calls_t *calls) {
         call_print(&calls->call[i]);
 }
 
-// Why there is nothing to draft.
+// Prints why no rules are drafted.
 static void nothing_print(const choices_t *choices, const inspect_t *inspect) {
   bool possible = false, gains = false;
   for (int i = 0; i < choices->count; i++) {
@@ -387,7 +387,7 @@ int command_inspect(int argc, char **argv) {
   const sdg_option_info_t *info;
   int result = COMMAND_FAILED;
   argp_parse(&inspect_argp, argc, argv, ARGP_IN_ORDER, NULL, &inspect);
-  // One rank, whatever the environment asks for.
+  // Drops sundog's options from the environment: the program runs on one rank.
   for (unsigned i = 0; (info = sdg_option_at(i)); i++)
     if (strcmp(info->owner, "LIBRARY") == 0)
       unsetenv(info->variable);

@@ -56,13 +56,14 @@ const struct argp join_argp = {
 typedef struct join {
   pieces_t given;
   int ranks;
-  char **path;      // of the pieces, owned
-  sdg_npy_t *piece; // opened, or zeroed
+  char **path;      // paths of the pieces; owned
+  sdg_npy_t *piece; // open, or zeroed
   int64_t (*extent)[SDG_DIMS_MAX];
   int *rank; // 0, 1, ...
 } join_t;
 
-// Names in the order of a shell's pattern: out.10 before out.2.
+// Refuses names in the order of a shell pattern, where out.10 comes before
+// out.2.
 static sdg_status_t order_check(const pieces_t *given) {
   bool by_number = true, by_letter = true;
   for (int i = 2; i < given->files; i++) {
@@ -80,7 +81,7 @@ static sdg_status_t names_make(join_t *join) {
   const pieces_t *given = &join->given;
   bool pattern = given->files == 2 && strstr(given->file[1], "{rank}");
   join->ranks = pattern ? pieces_count(given, 0) : given->files - 1;
-  // As many as there are, if nobody says.
+  // If no option gives the number, counts the existing files.
   while (pattern && pieces_count(given, 0) == 0) {
     char *path = pieces_name(given->file[1], join->ranks);
     bool there = path && access(path, F_OK) == 0;
@@ -127,7 +128,7 @@ static sdg_status_t piece_opened(join_t *join, int r) {
   return SDG_OK;
 }
 
-// Where the pieces of .npy files lie: by their own extents.
+// Finds the place of each .npy piece from the pieces' extents.
 static sdg_status_t npy_place(join_t *join, sdg_mesh_t *mesh,
                               sdg_placement_t *out_placement) {
   static const char *const numbers[SDG_DIMS_MAX] = {"0", "1", "2", "3",
@@ -163,7 +164,7 @@ static sdg_status_t npy_place(join_t *join, sdg_mesh_t *mesh,
   return status;
 }
 
-// Raw pieces: by the shape of the whole and --parts.
+// Finds the place of each raw piece from --shape and --parts.
 static sdg_status_t raw_place(join_t *join, sdg_mesh_t *mesh,
                               sdg_placement_t *out_placement) {
   int dims;
@@ -185,7 +186,7 @@ static sdg_status_t raw_place(join_t *join, sdg_mesh_t *mesh,
   return status;
 }
 
-// Ranks that hold the same box have to hold the same elements.
+// Returns whether a lower rank holds the same box, and so the same elements.
 static bool is_replica(const sdg_placement_t *placement, const sdg_mesh_t *mesh,
                        int rank, const sdg_box_t *box, int *out_first) {
   for (int r = 0; r < rank; r++) {
@@ -215,7 +216,8 @@ static sdg_status_t pieces_write(const join_t *join, const sdg_mesh_t *mesh,
   return SDG_OK;
 }
 
-// True for "a/p.0.npy" and "a/p.12.npy": all but numbers is the same.
+// Returns true if two paths differ only in numbers, as "a/p.0.npy" and
+// "a/p.12.npy" do.
 static bool differ_by_number(const char *a, const char *b) {
   while (*a && *b) {
     bool digits = isdigit((unsigned char)*a) && isdigit((unsigned char)*b);
@@ -229,9 +231,9 @@ static bool differ_by_number(const char *a, const char *b) {
   return *a == *b;
 }
 
-// True if the array `old` could be one more piece: it has the extents of the
-// others where these are not cut. A result of these pieces could be one, too,
-// and is told by having all the extents of the result.
+// Returns true if the array `old` could be another piece: its extents agree
+// with the pieces' in all dimensions that are not cut. An array with all the
+// extents of the result is an earlier result instead.
 static bool fits_as_piece(const join_t *join, const sdg_npy_header_t *old,
                           const sdg_placement_t *placement) {
   const sdg_npy_header_t *piece = &join->piece[0].header;
@@ -247,8 +249,9 @@ static bool fits_as_piece(const join_t *join, const sdg_npy_header_t *old,
   return !is_result;
 }
 
-// The output is no input. The names of the pieces written out and that of the
-// output forgotten, the first piece is where the output should be.
+// Refuses an output that would replace a piece: this happens if the user lists
+// the pieces but forgets the output's name, so that the first piece is taken
+// for it.
 static sdg_status_t output_check(const join_t *join,
                                  const sdg_placement_t *placement) {
   const char *output = join->given.file[0];

@@ -49,7 +49,7 @@ static int help(FILE *to) {
   return to == stdout ? COMMAND_OK : COMMAND_USAGE;
 }
 
-// What was printed and could not be written is a failure, as on a full disk.
+// Output that could not be written, as on a full disk, is a failure.
 static int output_close(int status) {
   if (fflush(stdout) == 0 && !ferror(stdout))
     return status;
@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
     puts("sundog " SUNDOG_VERSION);
     return output_close(COMMAND_OK);
   }
-  // For the build alone, which installs what this prints.
+  // Used by the build, which installs the printed pages.
   if (strcmp(argv[1], "--manual") == 0 && argc == 3)
     return manual_print(commands, COMMANDS, argv[2]);
   for (int i = 0; i < COMMANDS; i++) {

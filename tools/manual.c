@@ -10,7 +10,7 @@
 #include "src/call/call.h"
 #include "tools/command.h"
 
-// Text for troff: no character of it is an instruction.
+// Prints text for troff, with every special character escaped.
 static void text_put(const char *text, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) {
     bool start = i == 0 || text[i - 1] == '\n';
@@ -51,8 +51,8 @@ static void head_print(const char *name, int section, const char *summary) {
   putchar('\n');
 }
 
-// Lines that start with two spaces stay as they are; an empty line parts
-// paragraphs.
+// Prints paragraphs, separated by empty lines. Keeps lines that start with two
+// spaces.
 static void paragraphs_print(const char *text) {
   bool example = false;
   while (*text) {
@@ -191,7 +191,8 @@ static void codes_print(void) {
   }
 }
 
-// Keys with their values, and what they have in common, of rules files.
+// Prints the keys of rules files with their values, and the syntax that they
+// share.
 static void rules_print(void) {
 #define SDG_RULES_KIND(name, word, head, meaning) {head, "", meaning},
 #define SDG_RULES_KEY(name, key, kind, value, otherwise, view, example,        \

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Looks over the words of a command by the table of its options.
+// SPDX-License-Identifier: Apache-2.0 Checks the words of a command line
+// against the table of the command's options.
 #include "tools/mistakes.h"
 
 #include <stdio.h>
@@ -24,7 +24,8 @@ static void table_add(table_t *table, const struct argp *argp) {
     table_add(table, c->argp);
 }
 
-// "--spl" is --split, if it begins no other; NULL: there is none such.
+// Finds a long option by its name or a unique prefix: "--spl" is --split.
+// Returns NULL if no option or several match.
 static const struct argp_option *long_find(const table_t *table,
                                            const char *word, size_t length) {
   const struct argp_option *found = NULL;
@@ -65,7 +66,7 @@ static bool nearest_say(const char *as, const table_t *table, const char *word,
   return true;
 }
 
-// Names of files and folders, which are never empty.
+// Refuses an empty name of a file or folder.
 static bool value_check(const char *as, const struct argp_option *option,
                         const char *value) {
   static const char *const names[] = {"FILE", "DIR", "FOLDER", "PATTERN",
@@ -80,7 +81,7 @@ static bool value_check(const char *as, const struct argp_option *option,
   return false;
 }
 
-// One option at argv[*io_at], and its value if that is the next word.
+// Checks the option at argv[*io_at], and its value if that is the next word.
 static bool option_check(const char *as, const table_t *table, int argc,
                          char **argv, int *io_at) {
   const char *word = argv[*io_at], *value = NULL;
@@ -98,7 +99,7 @@ static bool option_check(const char *as, const table_t *table, int argc,
     while (*c && (option = short_find(table, *c)) && !option->arg)
       c++;
     if (!*c || !option)
-      return false; // argp names an unknown one
+      return false; // argp reports an unknown option
     value = c[1] ? c + 1 : NULL;
   }
   if (!option->arg)
@@ -115,8 +116,8 @@ static bool is_asked(int argc, char **argv) {
   return getenv("SUNDOG_SPLIT") || getenv("SUNDOG_RULES");
 }
 
-// `sundog run solver --split H`: the program would get the options. Without a
-// "--" nobody can tell whose they are, where nothing else asks for a split.
+// Refuses `sundog run solver --split H`: the program would get the option. The
+// check applies without "--" and if no other option asks for a split.
 static bool behind_check(const char *as, int program, int argc, char **argv) {
   static const char *const ours[] = {"--split", "--rules", "--mesh"};
   if (is_asked(program, argv))
@@ -166,7 +167,7 @@ bool mistakes_find(const command_t *command, int argc, char **argv) {
     }
     if (runs)
       return !ends && behind_check(as, i, argc, argv);
-    if (ends) // names only
+    if (ends) // only names follow
       return false;
   }
   return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slips of the command line that can be told before anything is done. */
+/* Finds mistakes in a command line before the command does anything. */
 #ifndef SDG_TOOLS_MISTAKES_H
 #define SDG_TOOLS_MISTAKES_H
 
@@ -7,10 +7,10 @@
 
 #include "tools/command.h"
 
-/* Says on stderr what is wrong with the words of a command, argv[0] being its
- * name, and what to write: an option that there is not, with the nearest; an
- * empty word for a file or a program; options of sundog behind the program.
- * False if nothing is found; the rest is for the command to judge. */
+/* Prints the first mistake in a command line (argv[0]: the command's name) on
+ * stderr, and what to write instead: an unknown option, with the nearest one;
+ * an empty word for a file or a program; options of sundog after the program.
+ * Returns false if it finds no mistake; the command itself checks the rest. */
 bool mistakes_find(const command_t *command, int argc, char **argv);
 
 #endif

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// `sundog rules`: reads rules without a run, and says how they were understood.
+// SPDX-License-Identifier: Apache-2.0 `sundog rules`: reads rules without a
+// run, and prints their meaning.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static error_t rules_parse(int key, char *argument, struct argp_state *state) {
   long ranks;
   switch (key) {
   case KEY_CHECK:
-    return 0; // nothing else is done
+    return 0; // the other steps are skipped
   case KEY_SPLIT:
     words->split = true;
     variable_set(state, "SUNDOG_SPLIT", argument);
@@ -131,7 +131,8 @@ static void pattern_print(const sdg_section_t *section) {
     printf("%s%s", g ? " " : ", op ", section->glob[g]);
 }
 
-// What calls of products state; without it they fail in the shard view.
+// Prints which sizes of a product the calls give; without this, products fail
+// in the shard view.
 static void sizes_print(const sdg_section_t *section) {
   static const char *const words[] = {[SDG_SIZES_UNSAID] = "unsaid (SDG-621)",
                                       [SDG_SIZES_PIECE] = "piece",
@@ -192,9 +193,10 @@ static void rules_print(const sdg_rules_t *rules, int ranks) {
 int command_rules(int argc, char **argv) {
   rules_words_t words = {.ranks = 0};
   argp_parse(&rules_argp, argc, argv, 0, NULL, &words);
-  // One of the two is asked for here, whatever the environment has besides.
+  // The command line gives one of the two options; the environment's other one
+  // must not count.
   unsetenv(words.file ? "SUNDOG_SPLIT" : "SUNDOG_RULES");
-  (void)sdg_options_load(environ); // reported next
+  (void)sdg_options_load(environ); // the next call reports a failure
   sdg_status_t status = sdg_options_fault();
   if (status != SDG_OK)
     return COMMAND_CONFIG;

@@ -109,13 +109,13 @@ const struct argp run_argp = {
            "--mesh y=2,x=2 --rules net.rules -- ./train\n\nSettings may come "
            "from the environment too: see `sundog options`."};
 
-// 1 for any mesh that sdg_mesh_parse would refuse, with the reason.
+// Returns the number of ranks of a mesh; 1 if sdg_mesh_parse would refuse it.
 static int ranks_of(const char *mesh) {
   long product = *mesh ? sdg_mesh_product(mesh) : 1;
   return product < 1 || product > SDG_RANKS_MAX ? 1 : (int)product;
 }
 
-// What can be known to be wrong before a rank starts.
+// Finds mistakes before a rank starts.
 static sdg_status_t run_check(run_t *run) {
   const sdg_options_t *options = sdg_options_get();
   if (options->origin[SDG_OPTION_RANK] != SDG_ORIGIN_DEFAULT)
@@ -154,10 +154,9 @@ static sdg_status_t environment_set(run_t *run) {
   return variable_set("SUNDOG_RENDEZVOUS", "file:", run->folder, "/rendezvous");
 }
 
-// The process that is the ranks' parent. Its own parent is `sundog run` as the
-// user knows it: whichever of the two is killed, the other one clears up. It
-// leaves the process group, so that what is sent to the whole group, SIGKILL
-// too, does not end both.
+// Runs in a child of the command that becomes the ranks' parent. If one of the
+// two processes is killed, the other one cleans up. The child leaves the
+// process group, so that no signal to the group, not even SIGKILL, ends both.
 static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
                      pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -183,8 +182,9 @@ static int run_wait(pid_t watcher, const sigset_t *set, const run_t *run) {
   for (;;) {
     siginfo_t info;
     int status, number = sigwaitinfo(set, &info);
-    // A terminal sends it to the group, and so to the ranks; but when it hangs
-    // up, to the leader of the session alone, which this may be.
+    // A terminal sends a signal to the whole group, ranks included. Exception:
+    // if it hangs up, only the session's leader gets SIGHUP, and this process
+    // may be the leader.
     bool ranks_know = info.si_code > 0 && number != SIGHUP;
     const union sigval value = {ranks_know ? RANKS_KNOW : 0};
     if (number > 0 && number != SIGCHLD && number != SIGTTOU)
@@ -208,9 +208,9 @@ static void signal_pass(int number) {
   (void)number;
 }
 
-// A reader of our messages that went away, or a full file, must not end us
-// before the ranks are ended and the folder is removed. A handler, unlike
-// SIG_IGN, is not what the ranks' programs start with.
+// A closed pipe or a full disk must not end this process before it has ended
+// the ranks and removed the folder. It sets handlers because programs would
+// inherit SIG_IGN.
 static void signals_survive(void) {
   const int numbers[] = {SIGPIPE, SIGXFSZ};
   for (int i = 0; i < 2; i++) {

@@ -52,8 +52,8 @@ const struct argp split_argp = {
            "y=2,x=2 field.npy\n  sundog split --shape 3,512,512 --dtype "
            "float32 -n 2 field.raw\n\n`sundog join` joins the pieces again."};
 
-// "a/field.npy" as "a/field.{rank}.npy", or as "folder/field.{rank}.npy";
-// owned by the caller.
+// Returns the default pattern: for "a/field.npy" it is "a/field.{rank}.npy", or
+// "folder/field.{rank}.npy". Owned by the caller.
 static char *pattern_default(const char *path, const char *folder) {
   const char *base = strrchr(path, '/');
   base = base ? base + 1 : path;
@@ -79,7 +79,7 @@ static void piece_print(const char *path, const sdg_box_t *box) {
   printf(")\n");
 }
 
-// Writes a piece, which has not yet its name.
+// Writes a piece under its temporary name.
 static sdg_status_t piece_write(const pieces_t *pieces, const sdg_npy_t *whole,
                                 const char *path, const sdg_box_t *box,
                                 sdg_npy_t *out_piece) {
@@ -96,8 +96,8 @@ static sdg_status_t piece_write(const pieces_t *pieces, const sdg_npy_t *whole,
   return sdg_npy_finish(out_piece);
 }
 
-// All pieces, then their names: where one cannot be written, for lack of room
-// say, none of an older split has been replaced.
+// Writes all pieces, then gives them their names. So if one cannot be written,
+// for example on a full disk, no piece of an older split is replaced.
 static sdg_status_t pieces_write(const pieces_t *pieces, const sdg_npy_t *whole,
                                  const char *pattern, int ranks,
                                  const sdg_mesh_t *mesh,

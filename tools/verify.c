@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// `sundog verify`: the same work on one rank and on several, compared.
+// SPDX-License-Identifier: Apache-2.0 `sundog verify`: runs a program on one
+// rank and on several, and compares the results.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -157,7 +157,8 @@ const struct argp verify_argp = {
         "array files or not.\n\n  sundog verify -n 4 --split H --view shard "
         "--input in.npy --output out.npy -- ./solver in.npy out.npy"};
 
-// Owned text of the folder's file; what cannot be had ends the command.
+// Returns the path of a file in the folder, owned. Ends the command if memory
+// runs out.
 static char *name_of(const verify_t *verify, const char *what, int index,
                      const char *tail) {
   char *name = NULL;
@@ -166,8 +167,8 @@ static char *name_of(const verify_t *verify, const char *what, int index,
   return name;
 }
 
-// The next component of a path, past slashes and dots; its length, 0 at the
-// end.
+// Finds the next component of a path, past slashes and dots. Returns its
+// length; 0 at the end.
 static size_t component_next(const char **path) {
   for (;;) {
     *path += strspn(*path, "/");
@@ -178,8 +179,8 @@ static size_t component_next(const char **path) {
   }
 }
 
-// Whether two names are spellings of one: "out.npy", "./out.npy", ".//out.npy",
-// or links to one file.
+// Returns whether two names are spellings of one path, such as "out.npy",
+// "./out.npy" and ".//out.npy", or links to one file.
 static bool same_file(const char *a, const char *b) {
   struct stat of_a, of_b;
   if (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 &&
@@ -187,7 +188,7 @@ static bool same_file(const char *a, const char *b) {
     return true;
   char *folder = realpath(".", NULL);
   size_t in_folder = folder ? strlen(folder) : 0;
-  // Names from here, where they are full ones.
+  // Makes absolute names relative to the current folder.
   const char *from[2] = {a, b};
   for (int i = 0; i < 2 && in_folder > 1; i++)
     if (strncmp(from[i], folder, in_folder) == 0 && from[i][in_folder] == '/')
@@ -206,8 +207,8 @@ static bool same_file(const char *a, const char *b) {
   }
 }
 
-// Where a word names FILE, which is all of it or follows the first '='; NULL:
-// nowhere.
+// Returns the place of FILE in a word: the whole word, or the text after its
+// first '='. NULL if the word does not name it.
 static const char *place_of(const char *word, const char *file) {
   const char *value = strchr(word, '=');
   if (same_file(word, file))
@@ -215,7 +216,7 @@ static const char *place_of(const char *word, const char *file) {
   return value && same_file(value + 1, file) ? value + 1 : NULL;
 }
 
-// `word` with FILE replaced.
+// Returns `word` with FILE replaced.
 static const char *word_of(const char *word, const char *file, const char *name,
                            char **out_owned) {
   const char *at = place_of(word, file);
@@ -248,9 +249,9 @@ static void words_fini(words_t *words) {
     free(words->own[i]);
 }
 
-// Runs `sundog` with these words; its exit status, COMMAND_FAILED if it could
-// not be started. `program`: they run it, with outputs kept for --calls;
-// `alone`: without what asks for a split.
+// Runs `sundog` with these words. Returns its exit status, COMMAND_FAILED if it
+// could not be started. `program`: the words run the program, and its outputs
+// are recorded for --calls. `alone`: drops the options that ask for a split.
 static int self_run(const verify_t *verify, words_t *words, bool program,
                     bool alone, bool shown) {
   sigset_t mask;
@@ -268,7 +269,7 @@ static int self_run(const verify_t *verify, words_t *words, bool program,
     if (verify->calls && program) {
       char *folder = name_of(verify, "values", !alone, "");
       if (folder)
-        folder_remove(folder); // of an earlier run
+        folder_remove(folder); // remains of an earlier run
       if (!folder || mkdir(folder, 0700) != 0 ||
           setenv("SUNDOG_VALUES", folder, 1) != 0 ||
           setenv("SUNDOG_VALUES_CALLS", verify->calls, 1) != 0)
@@ -288,7 +289,7 @@ static const char *set_value(const char *name) {
   return value && *value ? value : NULL;
 }
 
-// How files are cut: the words that `split` and `join` have in common.
+// Adds the options of `split` and `join` that say how files are cut.
 static void cut_add(const verify_t *verify, words_t *words) {
   const char *dim = verify->dim ? verify->dim : set_value("SUNDOG_SPLIT");
   const char *mesh = set_value("SUNDOG_MESH"),
@@ -326,7 +327,7 @@ static int inputs_cut(const verify_t *verify) {
   return status;
 }
 
-// The program on one rank, or on all.
+// Runs the program on one rank, or on all ranks.
 static int program_run(const verify_t *verify, bool alone) {
   static const char *const devices[] = {"auto", "host", "cuda"};
   const char *tail = alone ? ".npy" : ".{rank}.npy";
@@ -396,8 +397,8 @@ static int output_compare(const verify_t *verify, int index) {
   return status;
 }
 
-// Every file is in some word of the program: otherwise all runs would write the
-// program's own, and compare nothing.
+// Checks that every file is named by some word of the program. Otherwise all
+// runs would write the same file, and nothing would be compared.
 static sdg_status_t files_check(const verify_t *verify) {
   for (int i = 0; i < verify->inputs + verify->outputs; i++) {
     bool input = i < verify->inputs, named = false;
@@ -430,8 +431,8 @@ static sdg_status_t calls_compare(const verify_t *verify, int *out_result) {
   return status;
 }
 
-// Whether the rules that are asked for are of the whole view; what is wrong
-// with them the run will say.
+// Returns whether the rules ask for the whole view. The run itself reports
+// faults in them.
 static bool view_is_whole(const verify_t *verify) {
   sdg_rules_t rules;
   if (sdg_options_load(environ) != SDG_OK ||

@@ -141,14 +141,15 @@ sdg_status_t sdg_npy_open_raw(const char *path, const char *dtype, int dims,
 
 // ---- creating --------------------------------------------------------------
 
-// Opens a new file in the folder of `path`; its name is the caller's. Nobody
-// else's file is opened or truncated, not by way of a link either.
+// Opens a new file in the folder of `path`; the caller owns its name. Never
+// opens or truncates an existing file, nor one behind a link.
 static sdg_status_t part_open(const char *path, int *out_fd, char **out_part) {
   enum { TRIES = 10000 };
   static unsigned count;
   const char *slash = strrchr(path, '/');
   int folder = slash ? (int)(slash - path) + 1 : 0;
-  // A short name: that of the output may be as long as names can be.
+  // The name is short, because the output's name may already have the maximal
+  // length.
   for (int i = 0; i < TRIES; i++) {
     char *part;
     if (asprintf(&part, "%.*s.sundog-%d-%u.part", folder, path, (int)getpid(),
@@ -244,9 +245,10 @@ sdg_box_t sdg_npy_box(const sdg_npy_t *npy) {
   return box;
 }
 
-// How a box lies in the file: in runs of contiguous bytes. The innermost
-// dimensions that the box covers entirely, and the one before them, are one
-// run. Array 4x5x6, box [1,3) of each but all of the last: 2 runs of 2*6.
+// Describes how a box lies in the file: as runs of contiguous bytes. One run
+// has the innermost dimensions that the box covers entirely, and the next outer
+// dimension. Example: in an array of 4x5x6, the box [1,3) x [1,3) x [0,6) has 2
+// runs of 2*6 elements.
 typedef struct layout {
   int outer; /* dimensions [0, outer) are walked, the others are in the run */
   int64_t run_bytes;
@@ -271,8 +273,8 @@ static layout_t layout_of(const sdg_npy_header_t *header,
   return layout;
 }
 
-// One of read_to and write_from is set. The box is not empty. As the file has
-// the elements if the last dimension is innermost in it.
+// Exactly one of read_to and write_from is set. The box is not empty. Treats
+// the last dimension as the innermost one in the file.
 static sdg_status_t runs_move(const sdg_npy_t *npy, const sdg_box_t *box,
                               char *read_to, const char *write_from) {
   layout_t layout = layout_of(&npy->header, box);
@@ -335,7 +337,7 @@ sdg_box_t sdg_npy_mirror_box(const sdg_box_t *box) {
   return mirror;
 }
 
-// One of read_to and write_from is set.
+// Exactly one of read_to and write_from is set.
 static sdg_status_t box_move(const sdg_npy_t *npy, const sdg_box_t *box,
                              char *read_to, const char *write_from) {
   sdg_box_t all = sdg_npy_box(npy);

@@ -31,13 +31,14 @@ static bool size_is_known(char kind, long bytes) {
   }
 }
 
-// A number of one to four digits that is all of the text; -1 otherwise.
+// Returns the number if the text consists of one to four digits; -1 otherwise.
 static long short_number(const char *text) {
   size_t n = strspn(text, "0123456789");
   return n >= 1 && n <= 4 && text[n] == '\0' ? strtol(text, NULL, 10) : -1;
 }
 
-// "float32" and its like: kind and size, or 0.
+// Reads names such as "float32". Returns the kind and the size in bytes; kind 0
+// if the name is unknown.
 static char long_name(const char *text, long *out_bytes) {
   static const struct {
     const char *name;
@@ -83,8 +84,8 @@ sdg_status_t sdg_dtype_parse(const char *path, const char *text,
   return SDG_OK;
 }
 
-// Bytes of all elements into the header; false if they and the offset, which
-// is at most SDG_NPY_READ_BYTES, do not fit.
+// Stores the bytes of all elements in the header. Returns false if their number
+// plus the offset (at most SDG_NPY_READ_BYTES) overflows.
 static bool count_bytes(sdg_npy_header_t *header) {
   int64_t bytes = header->elem_bytes;
   for (int d = 0; d < header->dims; d++)
@@ -121,7 +122,7 @@ sdg_status_t sdg_npy_header_init(const char *path, const char *dtype, int dims,
 
 // ---- the dictionary --------------------------------------------------------
 
-typedef struct cursor { // what is left of the header's text
+typedef struct cursor { // the rest of the header's text
   const char *at, *end;
 } cursor_t;
 
@@ -152,7 +153,8 @@ static bool take_word(cursor_t *cursor, const char *word) {
   return true;
 }
 
-// A quoted text without escapes, of less than `bytes` printable characters.
+// Takes a quoted text without escapes, of less than `bytes` printable
+// characters.
 static bool take_string(cursor_t *cursor, char *out, size_t bytes) {
   char quote = take(cursor, '\'') ? '\'' : '"';
   if (quote == '"' && !take(cursor, '"'))
@@ -185,8 +187,8 @@ static bool take_number(cursor_t *cursor, int64_t *out_number) {
   return true;
 }
 
-// "()", "(3,)", "(3, 4)", "(3, 4,)"; out_dims counts all, also those for which
-// there is no room.
+// "()", "(3,)", "(3, 4)", "(3, 4,)"; Takes a tuple of extents. *out_dims counts
+// all extents, also those that do not fit into out_extent.
 static bool take_shape(cursor_t *cursor, int64_t *out_extent, int *out_dims) {
   int dims = 0;
   bool comma = true; // "(3)" is a number, not a shape
@@ -217,7 +219,7 @@ typedef struct dictionary {
   int64_t extent[SDG_DIMS_MAX];
 } dictionary_t;
 
-// One "'key': value"; NULL, or what is wrong.
+// Takes one "'key': value". Returns NULL, or the fault as text.
 static const char *take_entry(cursor_t *cursor, dictionary_t *dict) {
   char key[KEY_TEXT];
   if (!take_string(cursor, key, sizeof key))
@@ -247,7 +249,7 @@ static const char *take_entry(cursor_t *cursor, dictionary_t *dict) {
   return NULL;
 }
 
-// NULL, or what is wrong.
+// Returns NULL, or the fault as text.
 static const char *dictionary_parse(cursor_t cursor, dictionary_t *dict) {
   *dict = (dictionary_t){.has = 0};
   if (!take(&cursor, '{'))

@@ -120,7 +120,7 @@ sdg_status_t pieces_shape(const pieces_t *pieces, int *out_dims,
 int pieces_count(const pieces_t *pieces, int fallback) {
   if (pieces->ranks)
     return pieces->ranks;
-  if (pieces->mesh) { // 0 for what sdg_mesh_parse would refuse
+  if (pieces->mesh) { // 0 if sdg_mesh_parse would refuse the text
     long product = sdg_mesh_product(pieces->mesh);
     return product < 1 || product > SDG_RANKS_MAX ? 0 : (int)product;
   }
@@ -134,7 +134,8 @@ int pieces_count(const pieces_t *pieces, int fallback) {
   return fallback;
 }
 
-// Which of `dims` dimensions is meant by "0", "H"; -1 if there is none.
+// Returns the index of the dimension that "0" or "H" names, of `dims`
+// dimensions; -1 if no dimension has this name.
 static int dim_index(const char *name, int length, int dims) {
   static const char spatial[] = "DHW", leading[] = "NC";
   if (length == 1 && isalpha((unsigned char)*name)) {
@@ -200,7 +201,7 @@ static sdg_status_t split_add(const char *item, int length, int dims,
 
 sdg_status_t pieces_splits(const pieces_t *pieces, int ranks, int dims,
                            sdg_mesh_t *out_mesh, sdg_split_t *out_split) {
-  // An axis that --dim names alone needs no mesh.
+  // A single axis in --dim needs no mesh.
   char single[64] = "";
   const char *text = pieces->dim ? pieces->dim : dims > 1 ? "H" : "0";
   const char *colon = strchr(text, ':');
@@ -220,7 +221,7 @@ sdg_status_t pieces_splits(const pieces_t *pieces, int ranks, int dims,
   return SDG_OK;
 }
 
-// The text of --parts that is about a dimension, in `out`.
+// Copies the text of --parts for one dimension to `out`.
 static sdg_status_t parts_of(const char *parts, int dim, int dims, char *out) {
   const char *colon = strchr(parts, ':');
   snprintf(out, TEXT_BYTES, "%s", colon ? "even" : parts);
@@ -303,7 +304,7 @@ sdg_status_t pieces_copy(const sdg_npy_t *from, const sdg_box_t *source,
   *out_equal = true;
   if (count == 0)
     return SDG_OK;
-  // Slabs of the first dimension; of a single number, all of it.
+  // Rows of the first dimension; an array without dimensions has one.
   int64_t rows = source->dims ? source->dim[0].hi - source->dim[0].lo : 1;
   int64_t row_bytes = count / rows * from->header.elem_bytes;
   int64_t step = row_bytes < COPY_BYTES ? COPY_BYTES / row_bytes : 1;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Keeps account of files that are being written, for signals to remove.
+// SPDX-License-Identifier: Apache-2.0 Keeps the list of files that are being
+// written, so that a signal can remove them.
 #include "tools/array/unfinished.h"
 
 #include <signal.h>
@@ -16,8 +16,8 @@ static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGPIPE,
                              SIGALRM, SIGXCPU, SIGXFSZ, SIGUSR1, SIGUSR2};
 enum { ENDING = sizeof ending / sizeof *ending };
 
-// Names of what is not committed; NULL: no entry. Changed while the signals are
-// blocked.
+// Names of the files that are not committed; NULL: free entry. It changes only
+// while the signals are blocked.
 static char *part[UNFINISHED_MAX];
 
 static void signal_remove(int number) {
@@ -43,7 +43,7 @@ void unfinished_guard(void) {
   for (int i = 0; i < ENDING; i++) {
     struct sigaction old;
     sigaction(ending[i], NULL, &old);
-    if (old.sa_handler == SIG_DFL) // nohup's stays ignored
+    if (old.sa_handler == SIG_DFL) // a signal that nohup ignores stays ignored
       sigaction(ending[i], &action, NULL);
   }
 }

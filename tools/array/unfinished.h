@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Array files that a command is about to write: no failure and no signal leaves
- * a half-written one behind, and none takes the place of a file that was read.
- */
+/*
+ * Array files that a command is writing. No failure and no signal leaves a
+ * half-written file behind, and no output replaces an input.
+ * */
 #ifndef SDG_TOOLS_ARRAY_UNFINISHED_H
 #define SDG_TOOLS_ARRAY_UNFINISHED_H
 
@@ -9,12 +10,12 @@
 
 enum { UNFINISHED_MAX = 1024 };
 
-/* From now on a signal that ends the process removes what is not committed
- * first. */
+/* From now on, a signal that ends the process first removes all files that are
+ * not committed. */
 void unfinished_guard(void);
 
-/* sdg_npy_create, _commit and _close of arrays that signals are to remove. At
- * most UNFINISHED_MAX at a time. */
+/* Like sdg_npy_create, _commit and _close, for arrays that a signal must
+ * remove. At most UNFINISHED_MAX are open at a time. */
 sdg_status_t unfinished_create(const char *path, bool raw,
                                const sdg_npy_header_t *like, int dims,
                                const int64_t *extent,
@@ -22,9 +23,9 @@ sdg_status_t unfinished_create(const char *path, bool raw,
 sdg_status_t unfinished_commit(sdg_npy_t *npy) SDG_MUST_CHECK;
 void unfinished_close(sdg_npy_t *npy);
 
-/* SDG_E_OVERWRITE if `path` names the file that `input` was opened by: by its
- * device and inode, whatever links and spelling lead there, or by its name,
- * where a file system makes up inodes. `input` may have been closed since. */
+/* Returns SDG_E_OVERWRITE if `path` is the file of `input`: they have the same
+ * device and inode, through whatever links and spelling, or the same name (some
+ * file systems invent inodes). `input` may have been closed since. */
 sdg_status_t unfinished_check(const char *path,
                               const char *input) SDG_MUST_CHECK;
 

@@ -20,7 +20,7 @@ const char *extents_text(const seen_operand_t *operand, char *out,
   return out;
 }
 
-// False if that is said already.
+// Returns false if the list already has this fault.
 static bool fault_add(candidate_t *out, const char *format, va_list args) {
   if (out->faults == CANDIDATE_FAULTS_MAX)
     return false;
@@ -50,12 +50,12 @@ int candidate_index(const seen_call_t *call, const seen_operand_t *operand,
                     sdg_dim_t dim) {
   if (!operand || !operand->is_activation ||
       sdg_family_is_product(call->family))
-    return -1; // N of a product is another
+    return -1; // in a product, N is a dimension of matrices, not the batch
   int d = sdg_dim_index(call->family, dim, operand->dims);
   return d >= 0 && d < operand->dims && operand->extent[d] > 1 ? d : -1;
 }
 
-// Adds a times b, neither negative; what is too large stays the largest number.
+// Adds a times b, neither negative; saturates at the largest number.
 static void product_add(int64_t *sum, int64_t a, int64_t b) {
   int64_t product;
   if (__builtin_mul_overflow(a, b, &product) ||
@@ -63,7 +63,7 @@ static void product_add(int64_t *sum, int64_t a, int64_t b) {
     *sum = INT64_MAX;
 }
 
-// Bytes of one index of dimension `d`.
+// Returns the bytes that one index of dimension `d` selects.
 static int64_t row_bytes(const seen_operand_t *operand, int d) {
   int64_t bytes = operand->bytes;
   for (int i = 0; i < operand->dims; i++)
@@ -71,7 +71,8 @@ static int64_t row_bytes(const seen_operand_t *operand, int d) {
   return bytes;
 }
 
-// Ranks along axes that nothing is split over receive the same once more.
+// Returns how often each byte is received: ranks that differ only along unsplit
+// axes receive the same bytes.
 static int copies_of(const candidate_t *out) {
   int copies = out->ranks;
   for (int i = 0; i < out->splits; i++)
@@ -87,13 +88,13 @@ void candidate_bytes(candidate_t *out, const seen_call_t *call, int64_t bytes,
   product_add(&out->step_bytes, bytes, (call->count + steps / 2) / steps);
 }
 
-// One operand along one split.
+// Judges one operand along one split.
 static void operand_judge(const seen_call_t *call,
                           const seen_operand_t *operand, int d,
                           candidate_split_t *split, candidate_t *out) {
   char text[160];
   int64_t rows = operand->extent[d] / split->pieces;
-  // The first such operand speaks for all.
+  // One fault is enough for all such operands.
   bool too_few = rows == 0 && out->view == SDG_VIEW_SHARD &&
                  (!split->possible || split->smallest > 0);
   if (!split->possible || rows < split->smallest)
@@ -108,7 +109,7 @@ static void operand_judge(const seen_call_t *call,
                     sdg_dim_name(split->dim));
 }
 
-// Which splits the call has, bit by bit.
+// Judges all operands. Returns a bit for each split that divides the call.
 static unsigned operands_judge(const seen_call_t *call, candidate_t *out) {
   char text[160];
   unsigned all = 0;
@@ -141,8 +142,8 @@ static unsigned operands_judge(const seen_call_t *call, candidate_t *out) {
   return all;
 }
 
-// An op without a rule: refused in the shard view; in the whole view its inputs
-// are brought up to date in full first.
+// Judges an op without a rule: the shard view refuses it; the whole view first
+// fetches all its inputs in full.
 static void ruleless_judge(const seen_call_t *call, int64_t steps,
                            candidate_t *out) {
   char text[160];
@@ -170,8 +171,8 @@ static void ruleless_judge(const seen_call_t *call, int64_t steps,
   }
 }
 
-// Ops without a rule are carried out in full, and those of single elements cost
-// as much as reading them.
+// Every rank carries out an op without a rule in full. An elementwise op costs
+// no more than reading its elements.
 bool candidate_gains(const seen_call_t *call, sdg_dim_t dim) {
   if (call->is_query || call->is_opaque || call->is_reduction ||
       !call->has_rule || sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE))
@@ -202,8 +203,8 @@ const char *candidate_name(const candidate_t *candidate, char *out,
   return out;
 }
 
-// Who reads or writes such memory nobody sees, so that the whole view refuses
-// to leave pieces there.
+// Nobody sees who reads or writes managed memory, so the whole view refuses to
+// leave pieces there.
 static void managed_judge(const seen_call_t *call, candidate_t *out) {
   char text[160];
   for (int i = 0; i < call->operands; i++) {
@@ -217,7 +218,7 @@ static void managed_judge(const seen_call_t *call, candidate_t *out) {
   }
 }
 
-// Faults of what no split divides.
+// Adds the faults of operands and calls that no split divides.
 static void undivided_judge(const seen_call_t *call, candidate_t *out) {
   char name[CANDIDATE_NAME_BYTES];
   bool shard = out->view == SDG_VIEW_SHARD;
@@ -251,7 +252,7 @@ sdg_status_t candidate_judge_all(const calls_t *calls, sdg_view_t view,
     if (call->is_query)
       continue;
     if (call->is_opaque) {
-      // The whole view has every rank do all of it.
+      // In the whole view every rank carries out the whole call.
       if (view == SDG_VIEW_SHARD)
         candidate_fault(out, "%s hides its tensors (SDG-607)", call->entry);
       else

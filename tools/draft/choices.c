@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Which dimensions the axes of a mesh can divide, and the tables of that.
+// SPDX-License-Identifier: Apache-2.0 Lists the splits of a mesh's axes over
+// dimensions, and prints them as tables.
 #include "tools/draft/choices.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 enum { VIEWS = 2, DIMS = 5, SIZES = 3, SAID_MOST = 4 };
 
 static const sdg_view_t views[VIEWS] = {SDG_VIEW_SHARD, SDG_VIEW_WHOLE};
-// The last one goes with no other.
+// The last one, SEQ, can only be split alone.
 static const sdg_dim_t dims[DIMS] = {SDG_DIM_N, SDG_DIM_D, SDG_DIM_H, SDG_DIM_W,
                                      SDG_DIM_SEQ};
 
@@ -26,7 +26,7 @@ bool choices_dim(int index, sdg_dim_t *out_dim) {
 
 // ---- what the user asks for ------------------------------------------------
 
-// "data+y" of a mesh, for the dimension.
+// Parses axes such as "data+y" for one dimension.
 static sdg_status_t axes_take(const char *item, const char *colon,
                               sdg_dim_t dim, wish_t *wish) {
   char copy[CANDIDATE_AXES_BYTES], *rest;
@@ -97,7 +97,7 @@ sdg_status_t choices_wish(const char *text, wish_t *wish) {
 
 // ---- the candidates --------------------------------------------------------
 
-// Which dimension people mean by the name of an axis.
+// Returns the dimension that the name of an axis suggests.
 static sdg_dim_t dim_meant(const char *axis) {
   static const struct {
     const char *name;
@@ -115,7 +115,7 @@ static sdg_dim_t dim_meant(const char *axis) {
   return SDG_DIM_COUNT;
 }
 
-// The splits of axes that divide these dimensions; returns their number.
+// Makes the splits from the dimension of each axis. Returns their number.
 static int splits_of(const sdg_mesh_t *mesh, const sdg_dim_t *of_axis,
                      candidate_split_t *out) {
   int count = 0;
@@ -136,7 +136,7 @@ static int splits_of(const sdg_mesh_t *mesh, const sdg_dim_t *of_axis,
   return count;
 }
 
-// Whether a tensor is long enough for so many pieces.
+// Returns whether some tensor is long enough for all pieces.
 static bool reaches(const candidate_t *candidate) {
   for (int i = 0; i < candidate->splits; i++)
     if (candidate->split[i].longest < candidate->split[i].pieces)
@@ -161,8 +161,9 @@ static sdg_status_t mesh_candidate(const calls_t *calls, sdg_view_t view,
   return SDG_OK;
 }
 
-// All ways to give dimensions to axes, in one view: digits of `code`, of which
-// 0 is none. SEQ is the only one there is.
+// Decodes one assignment of dimensions to axes: each digit of `code` is one
+// axis' dimension, 0 for none. Returns false if no axis has a dimension, or SEQ
+// is mixed with others.
 static bool code_read(const sdg_mesh_t *mesh, int code, sdg_dim_t *of_axis) {
   bool any = false, seq = false, other = false;
   for (int a = mesh->axes - 1; a >= 0; a--, code /= DIMS + 1) {
@@ -185,7 +186,7 @@ static sdg_status_t mesh_judge(const calls_t *calls, const wish_t *wish,
     for (int code = 1; code < (wish->is_fixed ? 2 : codes); code++) {
       if (!wish->is_fixed && !code_read(&wish->mesh, code, of_axis))
         continue;
-      // One that is not possible is written over.
+      // An impossible candidate's place is used again.
       candidate_t *room =
           realloc(out->candidate, (size_t)(used + 1) * sizeof *room);
       if (!room)
@@ -229,7 +230,8 @@ void choices_fini(choices_t *choices) {
 
 // ---- what is printed -------------------------------------------------------
 
-// "any"; "even/8"; of several dimensions "H:even/8 W:any".
+// Writes the parts that fit: "any" or "even/8"; for several dimensions
+// "H:even/8 W:any".
 static void parts_text(const candidate_t *c, char *out, size_t bytes) {
   size_t used = 0;
   for (int i = 0; i < c->splits && used < bytes; i++) {
@@ -244,7 +246,7 @@ static void parts_text(const candidate_t *c, char *out, size_t bytes) {
   }
 }
 
-// Splits that leave an axis out are of interest where no other one is.
+// A split that leaves an axis out is shown only if no split uses all axes.
 static bool is_shown(const choices_t *choices, const candidate_t *candidate) {
   int least = SDG_AXES_MAX;
   for (int i = 0; i < choices->count; i++)
@@ -288,8 +290,8 @@ static bool has_fault(const candidate_t *candidate, const char *text) {
   return false;
 }
 
-// The conflicts of candidates, each once, with those that have it: of one
-// dimension the ranks, of a mesh the splits.
+// Prints each conflict once, with the candidates that have it: their numbers of
+// ranks if one dimension is split, their splits if a mesh is given.
 static void conflicts_print(const choices_t *choices, const candidate_t *of,
                             int count) {
   char name[CANDIDATE_NAME_BYTES];
@@ -330,7 +332,8 @@ void choices_print(const choices_t *choices, int64_t steps) {
   }
 }
 
-// Calls that could gain by being divided, and are not by this split.
+// Prints the calls that would gain from a split but are not divided by this
+// one.
 static void undivided_print(const calls_t *calls, const candidate_t *chosen,
                             const candidate_split_t *split) {
   char text[160];

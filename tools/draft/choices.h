@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The splits that `sundog inspect` looks at, and what it prints of them. */
+/* The splits that `sundog inspect` considers, and the tables that it prints
+ * about them. */
 #ifndef SDG_TOOLS_DRAFT_CHOICES_H
 #define SDG_TOOLS_DRAFT_CHOICES_H
 
@@ -16,18 +17,20 @@ typedef struct wish {
   sdg_view_t view;                 /* SDG_VIEW_UNSAID: any */
 } wish_t;
 
-/* Those of both views, one view after the other. */
+/* The candidates of both views, one view after the other. */
 typedef struct choices {
-  int count, of_view, sizes; /* so many in a row differ by their ranks alone */
+  int count, of_view,
+      sizes; /* sizes: so many candidates in a row differ only in their ranks */
   bool has_mesh;
   candidate_t *candidate; /* owned */
 } choices_t;
 
-/* The dimensions that can be split: false at the end of them. */
+/* Gets the index-th dimension that can be split. Returns false past the last
+ * one. */
 bool choices_dim(int index, sdg_dim_t *out_dim);
 
-/* The --split of a mesh: "H", "N:data,H:y". SDG_E_USAGE names what can stand
- * there. */
+/* Parses --split of a mesh: "H", "N:data,H:y". SDG_E_USAGE lists the possible
+ * values. */
 sdg_status_t choices_wish(const char *text, wish_t *wish) SDG_MUST_CHECK;
 
 sdg_status_t choices_judge(const calls_t *calls, const wish_t *wish,
@@ -35,10 +38,10 @@ sdg_status_t choices_judge(const calls_t *calls, const wish_t *wish,
                            choices_t *out_choices) SDG_MUST_CHECK;
 void choices_fini(choices_t *choices);
 
-/* The tables of splits and what conflicts with them. */
+/* Prints the tables of splits and their conflicts. */
 void choices_print(const choices_t *choices, int64_t steps);
-/* What each axis of the mesh does in the split that was chosen, and which calls
- * gain nothing by it. */
+/* Prints what each axis of the mesh does in the chosen split, and the calls
+ * that gain nothing from it. */
 void choices_axes_print(const calls_t *calls, const sdg_mesh_t *mesh,
                         const candidate_t *chosen);
 

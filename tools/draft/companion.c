@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Finds, by their extents, the tensors and products that have the tokens of
-// attention, and which of their dimensions those are.
+// SPDX-License-Identifier: Apache-2.0 Finds the tensors and products that have
+// the tokens of attention as a dimension, by comparing extents.
 #include "tools/draft/companion.h"
 
 #include <inttypes.h>
@@ -32,8 +31,8 @@ void companion_extents(const calls_t *calls, extents_t *out) {
   }
 }
 
-// A section that is there already is not added; of equal patterns the first
-// would decide.
+// Does not add a section whose pattern the list already has: only the first
+// section with a pattern would apply.
 static void section_add(candidate_t *out, const seen_call_t *call,
                         const companion_t *section) {
   for (int i = 0; i < out->companions; i++) {
@@ -58,7 +57,7 @@ static void section_add(candidate_t *out, const seen_call_t *call,
     out->companion[out->companions++] = *section;
 }
 
-// Rows of keys that all ranks receive, of even pieces.
+// Counts the rows of keys that all ranks receive if the pieces are even.
 static sdg_status_t rows_received(const sdg_band_t *band, int64_t extent,
                                   int ranks, int64_t *out_rows) {
   sdg_part_t part;
@@ -81,8 +80,8 @@ static int64_t bytes_of(const seen_operand_t *operand) {
   return bytes;
 }
 
-// Keys and values of windows come, once if they are one tensor; with gradients
-// of data theirs go back.
+// Counts the bytes of keys and values in the ranks' windows, once if keys and
+// values are one tensor; a data gradient also sends their gradients back.
 static sdg_status_t attention_bytes(const seen_call_t *call,
                                     const companion_t *section, int64_t steps,
                                     candidate_t *out) {
@@ -103,7 +102,8 @@ static sdg_status_t attention_bytes(const seen_call_t *call,
   return SDG_OK;
 }
 
-// Gradients of parameters are of the windows that the calls before them had.
+// Finds the section of a parameter gradient: that of the forward call, which
+// has the windows.
 static const companion_t *section_find(const candidate_t *candidate,
                                        const char *match) {
   for (int i = 0; i < candidate->companions; i++)
@@ -116,7 +116,7 @@ static void window_text(const seen_call_t *call, int64_t keys, char *out,
                         size_t bytes) {
   if (call->left < 0 && call->right < 0)
     snprintf(out, bytes, "global");
-  else // no farther than there are keys
+  else // at most the number of keys
     snprintf(out, bytes, "%" PRId64 ",%" PRId64,
              call->left < 0 ? keys : call->left,
              call->right < 0 ? keys : call->right);
@@ -145,7 +145,8 @@ static sdg_status_t attention_judge(const seen_call_t *call, int64_t steps,
                     call->entry);
   snprintf(section.match, sizeof section.match, "SEQ=%" PRId64 " BATCH",
            q->extent[d]);
-  if (out->view == SDG_VIEW_SHARD) // else the program says it
+  if (out->view ==
+      SDG_VIEW_SHARD) // in the whole view the call itself has the windows
     window_text(call, q->extent[d], section.window, sizeof section.window);
   if (call->has_windows)
     section_add(out, call, &section);
@@ -153,8 +154,8 @@ static sdg_status_t attention_judge(const seen_call_t *call, int64_t steps,
   return of ? attention_bytes(call, of, steps, out) : SDG_OK;
 }
 
-// The one dimension that is as long as the tokens: -1, if there is none; -2, if
-// there are several.
+// Returns the only dimension with as many elements as there are tokens; -1 if
+// no dimension has, -2 if several have.
 static int tokens_index(const seen_operand_t *operand,
                         const extents_t *tokens) {
   int found = -1;

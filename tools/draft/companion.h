@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A split of the sequences of attention, and what has to be split with them:
- * tensors and products of matrices that have, by their extents, the same
- * tokens. */
+/* A split of attention's sequences, and the tensors and products of matrices
+ * that must be split with them because a dimension has as many elements as
+ * there are tokens. */
 #ifndef SDG_TOOLS_DRAFT_COMPANION_H
 #define SDG_TOOLS_DRAFT_COMPANION_H
 
 #include "tools/draft/candidate.h"
 
-/* Extents of what is split. */
+/* A set of extents that are split. */
 typedef struct extents {
   int count;
   int64_t extent[32];
 } extents_t;
 
-/* Those of all sequences of attention. */
+/* Collects the extents of all sequences of attention. */
 void companion_extents(const calls_t *calls, extents_t *out);
 
 /* Judges one call of a split of SEQ, and notes the sections that it needs. */

@@ -45,8 +45,8 @@ static bool is_better(const candidate_t *a, const candidate_t *b) {
     return a->faults < b->faults;
   if (a->aside != b->aside)
     return a->aside < b->aside;
-  // The outer dimension, of which halos are contiguous, and fewer ranks come
-  // first.
+  // The outer dimension comes first, because its halos are contiguous; then
+  // fewer ranks.
   return !same_dims(a, b) && 2 * a->step_bytes < b->step_bytes;
 }
 
@@ -69,8 +69,8 @@ const candidate_t *draft_choose(const candidate_t *candidates, int count,
 
 enum { INDENT = 3, WIDTH = 78, LINE_MOST = 150 };
 
-// A word of a comment, on a further line where it would pass the width. Lines
-// of rules files have a limit, words of programs have none.
+// Writes a word of a comment, on a new line if the line would become too long.
+// Lines of rules files have a limit, words of a program have none.
 static void word_write(FILE *file, const char *word, int *column) {
   int length = (int)strlen(word);
   if (*column + 1 + length > WIDTH && *column > INDENT) {
@@ -140,7 +140,8 @@ static const char *view_line(sdg_view_t view) {
                "and it computes a\n                       ; piece\n";
 }
 
-// Where a factor of a product is that has these dimensions beside BATCH.
+// Writes the place of a product's factor that has the dimensions `dims` besides
+// BATCH.
 static void factor_write(FILE *file, char name, const char *dims,
                          const char *split, const char *axes) {
   if (strlen(split) > 1 || strchr(dims, *split))
@@ -149,7 +150,8 @@ static void factor_write(FILE *file, char name, const char *dims,
     fprintf(file, "%c = replicated\n", name);
 }
 
-// Attention, and by their extents what goes along with it.
+// Writes the sections of attention, and of the tensors and products that have
+// its tokens.
 static void companions_write(FILE *file, const candidate_t *c) {
   fprintf(
       file,
@@ -173,7 +175,7 @@ static void companions_write(FILE *file, const candidate_t *c) {
                   "which belong to each rank alone\n");
 }
 
-// The dimensions that are split, with something before each and its axes.
+// Writes the split dimensions, each with a prefix and its axes.
 static void dims_write(FILE *file, const candidate_t *c, int set,
                        const char *key) {
   bool first = true;
@@ -192,8 +194,9 @@ static void dims_write(FILE *file, const candidate_t *c, int set,
   }
 }
 
-// Tensors that have these of the dimensions. Those with more come first, as the
-// patterns of the others match them too.
+// Writes the section of tensors that have exactly these split dimensions.
+// Sections with more dimensions come first, because the patterns of the others
+// match these tensors too.
 static void field_write(FILE *file, const candidate_t *c, int set, int number) {
   fprintf(file, "\n[shard field");
   if (number > 1)
@@ -242,7 +245,7 @@ static void mesh_write(FILE *file, const sdg_mesh_t *mesh,
                   "same\n");
 }
 
-// How the input is cut so that sizes add up.
+// Writes how the input must be cut so that sizes add up.
 static void alignment_write(FILE *file, const candidate_t *c) {
   for (int i = 0; i < c->splits; i++)
     if (c->split[i].align > 1)

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// What the pieces of a window's two sides are, whether their sizes add up, and
-// what ranks receive of each other.
+// SPDX-License-Identifier: Apache-2.0 Judges calls with a sliding window: the
+// pieces of input and output, whether their sizes add up, and the bytes that
+// ranks receive from each other.
 #include "tools/draft/window.h"
 
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 
 enum { ALIGN_MAX = 64 };
 
-// The two sides of a window: what it slides over and what it makes, by the
-// roles of forward and gradient calls.
+// Finds the two sides of a window, its input and its output, by the roles of
+// forward and gradient calls.
 static void window_sides(const seen_call_t *call, const seen_operand_t **out_x,
                          const seen_operand_t **out_y) {
   *out_x = call_operand(call, "x");
@@ -20,7 +20,7 @@ static void window_sides(const seen_call_t *call, const seen_operand_t **out_x,
     *out_y = call_operand(call, "dy");
 }
 
-// Elements of the box `need` that are not in `own`.
+// Returns the number of elements of the box `need` that are not in `own`.
 static int64_t beyond(const sdg_box_t *need, const sdg_box_t *own) {
   int64_t all = 1, common = 1;
   for (int d = 0; d < need->dims; d++) {
@@ -37,8 +37,8 @@ static sdg_range_t piece(const sdg_part_t *part, int rank) {
   return (sdg_range_t){part->offset[rank], part->offset[rank + 1]};
 }
 
-// True if pieces of x make pieces of y that add up, by the formula that a
-// program uses for its own piece.
+// Returns true if the output sizes that the ranks compute from their own pieces
+// of x add up to the extent of y.
 static bool sizes_add_up(const sdg_window_t *window, const sdg_part_t *x,
                          int64_t y_extent) {
   int64_t sum = 0;
@@ -51,7 +51,7 @@ static bool sizes_add_up(const sdg_window_t *window, const sdg_part_t *x,
   return sum == y_extent;
 }
 
-// Whether the program asks cuDNN how large the output of this call is.
+// Returns whether the program asks cuDNN for the output's size of this call.
 static bool size_asked(const calls_t *calls, const seen_call_t *call,
                        const seen_operand_t *x) {
   for (int i = 0; i < calls->count; i++) {
@@ -67,7 +67,7 @@ static bool size_asked(const calls_t *calls, const seen_call_t *call,
   return false;
 }
 
-// Both sides of a window, as the splits divide them.
+// Input and output of a window, as the splits divide them.
 typedef struct sides {
   const seen_operand_t *x, *y;
   int index[SDG_AXES_MAX];      // the dimension; -1: it is not split
@@ -75,7 +75,8 @@ typedef struct sides {
   sdg_part_t x_part[SDG_AXES_MAX], y_part[SDG_AXES_MAX];
 } sides_t;
 
-// What a rank that has piece `at[i]` of split i owns of one side.
+// Returns the box of one side that a rank owns if it has piece `at[i]` of split
+// i.
 static sdg_box_t own_box(const seen_operand_t *operand, const sides_t *sides,
                          const sdg_part_t *parts, const int *at, int splits) {
   sdg_box_t box = {.dims = operand->dims};
@@ -87,7 +88,8 @@ static sdg_box_t own_box(const seen_operand_t *operand, const sides_t *sides,
   return box;
 }
 
-// What windows over `box` of the one side need of the other; N is the same.
+// Returns the box of the other side that windows over `box` of this side need.
+// Dimension N is the same.
 static sdg_box_t need_box(const seen_call_t *call, const sides_t *sides,
                           const sdg_box_t *box, const seen_operand_t *of,
                           bool adjoint, int splits) {
@@ -110,9 +112,10 @@ static sdg_box_t need_box(const seen_call_t *call, const sides_t *sides,
   return need;
 }
 
-// What all ranks receive for one call. Forward calls and filter gradients need
-// x under the windows of the owned y; data gradients need dy over the owned x,
-// those of pooling also y there, and x under both.
+// Returns the bytes that all ranks receive for one call. Forward calls and
+// filter gradients need x under the windows of the owned y. Data gradients need
+// dy over the owned x; gradients of pooling also need y there, and x under
+// both.
 static int64_t halo_bytes(const seen_call_t *call, const sides_t *sides,
                           const candidate_t *out) {
   const seen_operand_t *x = sides->x, *y = sides->y;
@@ -146,9 +149,9 @@ static int64_t halo_bytes(const seen_call_t *call, const sides_t *sides,
   return bytes;
 }
 
-// How many elements of the longest extent one of `extent` elements stands for:
-// the strides of the calls that made it, multiplied. Example: 1039, halved to
-// 520, 260: 4.
+// Returns how many elements of the longest extent correspond to one element of
+// a tensor with `extent` elements: the product of the strides of the calls that
+// made it. Example: 1039 is halved to 520 and 260, so the result for 260 is 4.
 static int64_t scale_of(const calls_t *calls, sdg_dim_t dim, int64_t extent,
                         int64_t longest) {
   int64_t scale = 1;
@@ -164,7 +167,7 @@ static int64_t scale_of(const calls_t *calls, sdg_dim_t dim, int64_t extent,
       continue;
     scale *= call->window[d - 2].stride;
     extent = x->extent[d];
-    i = -1; // and what made that
+    i = -1; // then the call that made that tensor's input
   }
   int64_t left = longest / extent;
   return scale * (left > 0 ? left : 1);
@@ -180,8 +183,9 @@ static int64_t common_multiple(int64_t a, int64_t b) {
   return a / x * b;
 }
 
-// Finds the coarsest even division whose pieces make outputs that add up, which
-// a program in the shard view depends on if it works sizes out itself.
+// Finds the smallest multiple for the pieces' boundaries that makes the output
+// sizes add up. A program in the shard view depends on this if it computes
+// sizes itself.
 static sdg_status_t align_judge(const calls_t *calls, const seen_call_t *call,
                                 const sdg_window_t *window,
                                 const seen_operand_t *x,
@@ -210,7 +214,7 @@ static sdg_status_t align_judge(const calls_t *calls, const seen_call_t *call,
         "output size",
         call->entry, extents_text(x, text, sizeof text), y->extent[d]);
   out->asks_sizes |= !align && asked;
-  // In indices of the longest extent, which is cut first.
+  // Boundaries count in elements of the longest extent, which is cut first.
   int64_t scale = scale_of(calls, split->dim, x->extent[d], longest);
   if (align > 1 && !asked)
     split->align = common_multiple(split->align, align * scale);
@@ -230,7 +234,8 @@ static int64_t longest_extent(const calls_t *calls, sdg_dim_t dim) {
   return longest;
 }
 
-// Divides both sides along one split; none of `*out_index` is left to judge.
+// Divides both sides along one split. Sets sides->index[index] to -1 if the
+// split does not divide this call.
 static sdg_status_t side_judge(const calls_t *calls, const seen_call_t *call,
                                int index, sides_t *sides, candidate_t *out) {
   const seen_operand_t *x = sides->x, *y = sides->y;
@@ -242,7 +247,8 @@ static sdg_status_t side_judge(const calls_t *calls, const seen_call_t *call,
   sides->index[index] = -1;
   if (d < 0 || (shard && x->extent[d] < split->pieces))
     return SDG_OK;
-  if (d < 2 || d - 2 >= call->spatial) { // members of a batch
+  if (d < 2 || d - 2 >= call->spatial) { // the dimension is not one that the
+                                         // window slides along
     if (y->extent[d] != x->extent[d])
       return SDG_OK;
     SDG_TRY(sdg_part_divide(x->extent[d], split->pieces, SDG_PART_EVEN, 1,

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Starts a child and waits for it, with signals as messages.
+// SPDX-License-Identifier: Apache-2.0 Starts a child and waits for it. Signals
+// are blocked and read one by one.
 #include "tools/launch/child.h"
 
 #include <stdbool.h>
@@ -13,16 +13,17 @@
 
 #include "tools/launch/descendants.h"
 
-// What became of the child, and what this process was told meanwhile.
+// The state of the child, and the signals that this process got meanwhile.
 typedef struct child {
   pid_t pid;
   bool ended;
-  int status;   // of waitpid, once it has ended
-  bool stopped; // it is, now
-  bool asked;   // this process, to stop, since it was last continued
+  int status;   // from waitpid, once the child has ended
+  bool stopped; // the child is stopped now
+  bool asked;   // this process got a stop signal since it was last continued
 } child_t;
 
-// All that can be sent. A fault of this process is no message.
+// All signals that another process can send. Faults of this process stay
+// unblocked.
 static void child_signals(sigset_t *out_set) {
   static const int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,
                                SIGILL,  SIGTRAP, SIGSYS};
@@ -37,9 +38,9 @@ pid_t child_fork(sigset_t *out_mask) {
   const struct sigaction told = {.sa_handler = SIG_DFL};
   child_signals(&set);
   fflush(NULL);
-  // Where it is ignored, nobody is told how a child ended.
+  // If SIGCHLD were ignored, the exit status of a child would be lost.
   sigaction(SIGCHLD, &told, &before);
-  // Blocked before the child is there, so that none is missed.
+  // Blocked before the child exists, so that no signal is missed.
   sigprocmask(SIG_BLOCK, &set, out_mask);
   pid_t pid = fork();
   if (pid == 0)
@@ -49,7 +50,8 @@ pid_t child_fork(sigset_t *out_mask) {
   return pid;
 }
 
-// Takes note of what became of it; of orphans that came here nothing.
+// Reads the new state of the child. Reaps orphans without looking at their
+// status.
 static void child_look(child_t *child) {
   int status;
   for (pid_t pid;
@@ -68,9 +70,10 @@ static bool is_stop(int number) {
   return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
 }
 
-// What the system sends to both, or for this process's own sake. When a
-// terminal hangs up it tells the leader of the session alone; a timer was set
-// before this process was the command, for the program.
+// Returns whether the child has this signal already, or it concerns this
+// process alone. Exceptions: a terminal that hangs up sends SIGHUP only to the
+// session's leader, and a timer was set for the program before this process
+// became the command.
 static bool child_knows(int number) {
   return number == SIGINT || number == SIGQUIT || is_stop(number) ||
          number == SIGWINCH || number == SIGXCPU || number == SIGXFSZ ||
@@ -83,7 +86,7 @@ static void signal_pass(child_t *child, const siginfo_t *info) {
   if (number == SIGCHLD)
     return;
   if (number == SIGCONT) {
-    // Whoever continues the group has continued it already.
+    // A signal that continues the group has continued the child already.
     child->asked = false;
     if (child->stopped)
       kill(child->pid, SIGCONT);
@@ -91,7 +94,8 @@ static void signal_pass(child_t *child, const siginfo_t *info) {
   }
   if (info->si_code == SI_KERNEL && child_knows(number))
     return;
-  // What it sends to its group, as `kill 0` does, it has had itself.
+  // A signal that the child sends to its group, as `kill 0` does, has reached
+  // the child.
   if (info->si_code == SI_USER && family_has(info->si_pid))
     return;
   if (info->si_code == SI_QUEUE)
@@ -100,13 +104,14 @@ static void signal_pass(child_t *child, const siginfo_t *info) {
     kill(child->pid, number);
 }
 
-// A shell that stops a job waits until this process has stopped, too. Only what
-// was sent to both stops both: who stops the child alone continues it alone.
+// Stops this process after the child, because a shell that stops a job waits
+// for both. Does so only if both got the signal: a child that was stopped alone
+// is continued alone.
 static void stop_follow(child_t *child) {
   if (!child->stopped || !child->asked)
     return;
   child->asked = false;
-  kill(getpid(), SIGSTOP); // until a SIGCONT, which is then pending
+  kill(getpid(), SIGSTOP); // until a SIGCONT, which is pending afterwards
 }
 
 int child_wait_status(pid_t pid, const sigset_t *mask) {
@@ -125,7 +130,7 @@ int child_wait_status(pid_t pid, const sigset_t *mask) {
         signal_pass(&child, &info);
     }
   }
-  // What came to both has done its work.
+  // Drops signals that have reached both.
   const struct timespec now = {0, 0};
   while (sigtimedwait(&set, NULL, &now) > 0)
     continue;
@@ -144,7 +149,7 @@ int child_wait(pid_t pid, const sigset_t *mask) {
 int child_end_alike(int status) {
   if (!WIFSIGNALED(status))
     return child_exit(status);
-  // The child has left a core file already.
+  // The child has already written a core file.
   const struct rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
   prctl(PR_SET_DUMPABLE, 0);
@@ -154,5 +159,6 @@ int child_end_alike(int status) {
   signal(WTERMSIG(status), SIG_DFL);
   raise(WTERMSIG(status));
   sigprocmask(SIG_UNBLOCK, &set, NULL);
-  return child_exit(status); // the first process of a container lives on
+  return child_exit(
+      status); // only the first process of a container survives its signal
 }

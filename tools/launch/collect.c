@@ -20,21 +20,22 @@
 #include "tools/launch/descendants.h"
 
 enum {
-  MESSAGE_BYTES = 4096, // PIPE_BUF: what one write brings at once
-  ROOM_BYTES = 1 << 20, // of the pipe, in which each message takes a page
+  MESSAGE_BYTES =
+      4096, // PIPE_BUF: the most bytes that one write sends without splitting
+  ROOM_BYTES = 1 << 20, // size of the pipe; each message takes a page of it
   PENDING_MAX = 256,
   WAIT_MS = 3000,
 };
 static const char HEAD[] = "sundog: ";
 
 typedef struct said {
-  char *code, *text; // "SDG-401 " or "", and what follows the rank; owned
+  char *code, *text; // "SDG-401 " or "", and the text after the rank; owned
   bool by[SDG_RANKS_MAX];
-  int ranks; // how many
+  int ranks; // number of ranks that sent this message
   int64_t first_ns;
 } said_t;
 
-// What waits for equal ones, in the order in which the first ones came.
+// Messages that wait for equal ones, in the order of their first arrival.
 typedef struct pending {
   int size, count;
   said_t *said[PENDING_MAX];
@@ -49,18 +50,19 @@ static int64_t now_ns(void) {
 static void all_write(const char *text, size_t bytes) {
   while (bytes > 0) {
     ssize_t n = write(STDERR_FILENO, text, bytes);
-    if (n < 0 && errno == EAGAIN) { // of a terminal that others made so
+    if (n < 0 &&
+        errno == EAGAIN) { // another program made the terminal non-blocking
       struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
       (void)poll(&polled, 1, -1);
     } else if (n < 0 && errno != EINTR) {
-      return; // a closed one is the user's choice
+      return; // the user closed standard error: nothing to do
     }
     text += n > 0 ? n : 0;
     bytes -= n > 0 ? (size_t)n : 0;
   }
 }
 
-// "all 4 ranks" or "ranks 0-2, 5".
+// Writes "all 4 ranks" or "ranks 0-2, 5".
 static void who_write(FILE *out, const said_t *said, int size) {
   const char *before = "";
   if (said->ranks == size) {
@@ -124,7 +126,8 @@ static void take_out(pending_t *pending, int i) {
           (size_t)(pending->count - i) * sizeof pending->said[0]);
 }
 
-// Whether a rank that said the i-th said something before that waits.
+// Returns whether some rank of the i-th message has an earlier message that
+// still waits.
 static bool is_behind(const pending_t *pending, int i) {
   for (int before = 0; before < i; before++)
     for (int r = 0; r < pending->size; r++)
@@ -133,7 +136,7 @@ static bool is_behind(const pending_t *pending, int i) {
   return false;
 }
 
-// Writes what is due; all of it at the end.
+// Writes the messages that are due; at the end, all messages.
 static void due_write(pending_t *pending, bool end) {
   int64_t now = now_ns();
   for (int i = 0; i < pending->count;) {
@@ -147,16 +150,17 @@ static void due_write(pending_t *pending, bool end) {
   }
 }
 
-// Milliseconds until the next is due; -1: none waits.
+// Returns the milliseconds until the next message is due; -1: no message waits.
 static int due_in(const pending_t *pending) {
   if (pending->count == 0)
     return -1;
-  // The oldest is first.
+  // The oldest message is first.
   int64_t left = pending->said[0]->first_ns + COLLECT_WINDOW_NS - now_ns();
   return left > 0 ? (int)(left / 1000000) + 1 : 0;
 }
 
-// "SDG-401 [rank 3] text", after the head; NULL: of no rank, or no memory.
+// Parses "SDG-401 [rank 3] text", which follows the head. Returns NULL if the
+// line names no rank, or memory runs out.
 static said_t *said_parse(const char *line, int size) {
   int rank = -1, used = 0;
   const char *at = line;
@@ -179,7 +183,8 @@ static said_t *said_parse(const char *line, int size) {
   return NULL;
 }
 
-// An equal one that waits, behind everything else that this rank said.
+// Finds an equal message that waits and is not older than other messages of
+// this rank.
 static said_t *equal_find(const pending_t *pending, const said_t *said) {
   int rank = rank_of(said);
   for (int i = pending->count; i-- > 0;) {
@@ -237,8 +242,8 @@ static _Noreturn void collect_run(int messages, int size) {
   _exit(EXIT_SUCCESS);
 }
 
-// The process, in a group of its own: no signal to the run ends it before the
-// last message is written.
+// The main function of the process. It has its own process group, so that no
+// signal to the run ends it before it has written the last message.
 static _Noreturn void collect_become(const int messages[2], const int done[2],
                                      int size) {
   sigset_t all;
@@ -247,7 +252,7 @@ static _Noreturn void collect_become(const int messages[2], const int done[2],
   (void)setpgid(0, 0);
   close(messages[1]);
   close(done[0]);
-  // Nobody waits for it at those.
+  // Other processes must not wait for this process to close them.
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int i = STDIN_FILENO; null >= 0 && i <= STDOUT_FILENO; i++)
     dup2(null, i);
@@ -260,7 +265,8 @@ static void ends_close(const int end[2]) {
       close(end[i]);
 }
 
-// Not at the numbers of standard streams that are closed.
+// Makes a pipe. Its descriptors do not get the numbers of closed standard
+// streams.
 static bool ends_make(int flags, int out_end[2]) {
   if (pipe2(out_end, flags | O_CLOEXEC) != 0)
     return false;
@@ -275,7 +281,7 @@ void collect_start(int size, collect_t *out) {
   *out = (collect_t){.messages = -1, .done = -1};
   if (size < 2)
     return;
-  // Every write is read by itself; none waits.
+  // Each write is one packet, and no write blocks.
   if (ends_make(O_NONBLOCK | O_DIRECT, messages) && ends_make(0, done)) {
     (void)fcntl(messages[1], F_SETPIPE_SZ, ROOM_BYTES);
     fflush(NULL);
@@ -290,7 +296,7 @@ void collect_start(int size, collect_t *out) {
   }
   close(messages[0]);
   close(done[1]);
-  family_spare(pid); // it stays to the last
+  family_spare(pid); // it must outlive the ranks
   *out = (collect_t){.messages = messages[1], .done = done[0], .pid = pid};
 }
 
@@ -307,7 +313,7 @@ void collect_wait(const collect_t *collect) {
 }
 
 void collect_reap(const collect_t *collect) {
-  // One that still waits for a reader is left to itself.
+  // Does not wait longer if nobody reads its output.
   struct pollfd polled = {.fd = collect->done, .events = POLLIN};
   if (collect->done >= 0 && poll(&polled, 1, 0) > 0)
     (void)waitpid(collect->pid, NULL, 0);

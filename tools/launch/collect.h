@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a run say at the same time, said once. */
+/* Prints equal messages of several ranks as one line. */
 #ifndef SDG_TOOLS_LAUNCH_COLLECT_H
 #define SDG_TOOLS_LAUNCH_COLLECT_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Equal messages of different ranks, within so long after the first. */
+/* Nanoseconds that a message waits for equal messages of other ranks. */
 #define COLLECT_WINDOW_NS INT64_C(300000000)
 
-/* A process beside the run that reads messages of the library, each one write
- * of "sundog: SDG-nnn [rank r] text\n" (src/base/log.h), and writes them to
- * standard error: those that differ in the rank alone once, as "sundog: all 4
- * ranks: SDG-nnn text" or "sundog: ranks 0-2, 5: SDG-nnn text", and every other
- * one as it is. A message waits for equal ones until all ranks have said it,
- * the window is over, or nobody is left to say anything. Those of one rank keep
- * their order. */
+/* A process beside the run that reads the library's messages and writes them to
+ * standard error. A message is one write of "sundog: SDG-nnn [rank r] text\n"
+ * (src/base/log.h). Messages that differ only in the rank become one line, such
+ * as "sundog: all 4 ranks: SDG-nnn text" or "sundog: ranks 0-2, 5: SDG-nnn
+ * text"; other messages are not changed. A message waits until all ranks have
+ * sent it, COLLECT_WINDOW_NS has passed, or no writer is left. Messages of one
+ * rank keep their order. */
 typedef struct collect {
-  int messages; /* written by the ranks, without waiting; -1: there is none */
-  int done;     /* hung up once all is written */
-  pid_t pid;    /* of this process's child */
+  int messages; /* the ranks write here, without blocking; -1: no such process
+                 */
+  int done;     /* closed by the process when all messages are written */
+  pid_t pid;    /* of the process, a child of this one */
 } collect_t;
 
-/* Starts it for a run of `size` ranks. Without one, or with less than two
- * ranks, messages go to standard error. It ends by itself, when `messages` is
+/* Starts the process for a run of `size` ranks. If that fails, or `size` is 1,
+ * messages go straight to standard error. The process ends when `messages` is
  * closed everywhere. */
 void collect_start(int size, collect_t *out);
 
-/* This process writes no messages there. */
+/* Closes this process's end of `messages`. */
 void collect_leave(collect_t *collect);
 
-/* Waits until what was said is written: when all that could say something have
- * ended, and no longer than a few seconds, for a reader who does not read. */
+/* Waits until all messages are written. Call it when all writers have ended.
+ * Waits at most a few seconds, in case nobody reads standard error. */
 void collect_wait(const collect_t *collect);
 
-/* After that, in the process that started it: reaps it. */
+/* Reaps the process; call it in the process that started it, after
+ * collect_wait. */
 void collect_reap(const collect_t *collect);
 
 #endif

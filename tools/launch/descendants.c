@@ -28,8 +28,8 @@ static bool member_read(pid_t pid, member_t *out) {
   if (n <= 0)
     return false;
   text[n] = '\0';
-  // "pid (name) state parent ...": the name may hold anything, so from the
-  // last parenthesis.
+  // The line is "pid (name) state parent ...". The name may contain any
+  // character, so parsing starts at the last parenthesis.
   const char *after = strrchr(text, ')');
   int parent;
   if (!after || sscanf(after + 1, " %*c %d", &parent) != 1)
@@ -38,7 +38,8 @@ static bool member_read(pid_t pid, member_t *out) {
   return true;
 }
 
-// All processes, owned by the caller; NULL without /proc or memory.
+// Returns all processes, owned by the caller; NULL if /proc is missing or
+// memory runs out.
 static member_t *members_read(int *out_count) {
   DIR *folder = opendir("/proc");
   int count = 0, room = 256;
@@ -89,7 +90,7 @@ int family_signal(int signal_number) {
   member_t *members = members_read(&count);
   if (!members)
     return 0;
-  // Each round goes one generation down.
+  // Each round adds one generation of children.
   for (bool found = true; found;) {
     found = false;
     for (int i = 0; i < count; i++) {
@@ -104,7 +105,8 @@ int family_signal(int signal_number) {
     if (!members[i].below || is_spared(members[i].pid))
       continue;
     present++;
-    // A zombie too: it may be the first thread of a process that has others.
+    // Zombies get the signal too: a zombie may be the first thread of a process
+    // whose other threads live.
     if (signal_number)
       kill(members[i].pid, signal_number);
   }

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descendants of this process. */
+/* Finds the descendants of this process and sends them signals. */
 #ifndef SDG_TOOLS_LAUNCH_DESCENDANTS_H
 #define SDG_TOOLS_LAUNCH_DESCENDANTS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Sends a signal (0: none) to every process below this one; returns how many
- * there are, those included that have ended and wait for their parent.
- * Complete only if this process is a subreaper (PR_SET_CHILD_SUBREAPER), since
- * orphans go elsewhere otherwise. */
+/* Sends a signal (0: none) to every descendant. Returns their number, zombies
+ * included. Call prctl(PR_SET_CHILD_SUBREAPER) before: otherwise orphans are no
+ * longer descendants of this process. */
 int family_signal(int signal_number);
 
-/* A process below this one, of at most two, that family_signal() leaves alone,
- * and does not count. */
+/* Excludes a descendant from family_signal() and its count; at most two. */
 void family_spare(pid_t pid);
 
-/* Whether `pid` is a process below this one. */
+/* Returns whether `pid` is a descendant of this process. */
 bool family_has(pid_t pid);
 
 #endif

@@ -12,11 +12,12 @@ enum {
 #undef SDG_EXIT
   COMMAND_FAILED = COMMAND_REFUSED,
 };
-/* That of a command which failed with `status`; of one that runs programs only
- * the command line counts, everything else is COMMAND_REFUSED. */
+/* Returns the exit status of a command that failed with `status`. A command
+ * that runs programs exits with COMMAND_REFUSED unless its command line is
+ * wrong. */
 int command_exit(sdg_status_t status);
 int command_exit_run(sdg_status_t status);
-/* One row of the table; NULL past the last. */
+/* Returns the text of one row of the table; NULL past the last row. */
 const char *command_exit_text(int index, int *out_number);
 
 #endif

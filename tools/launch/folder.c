@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Room for the names of files in the folder, of a socket's path.
+// Bytes of a socket's path that are left for the names of files in the folder.
 enum { NAME_ROOM = 40 };
 
 sdg_status_t folder_create(char *out_path, size_t bytes) {

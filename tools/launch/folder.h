@@ -7,12 +7,12 @@
 
 #include "src/base/status.h"
 
-/* Makes a folder of mode 0700 with a name short enough for a socket in it and
- * without characters at which the loader splits, in $XDG_RUNTIME_DIR, $TMPDIR
- * or /tmp. */
+/* Makes a folder of mode 0700 in $XDG_RUNTIME_DIR, $TMPDIR or /tmp. Its path is
+ * short enough for a socket, and has no space or colon, because the loader
+ * splits lists there. */
 sdg_status_t folder_create(char *out_path, size_t bytes) SDG_MUST_CHECK;
 
-/* Removes it with everything in it; no fault if it is gone. */
+/* Removes the folder with everything in it. It may be gone already. */
 void folder_remove(const char *path);
 
 #endif

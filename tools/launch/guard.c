@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Watches over the folder of a command that may be killed.
+// SPDX-License-Identifier: Apache-2.0 Removes the folder of a command that is
+// killed.
 #include "tools/launch/guard.h"
 
 #include <dirent.h>
@@ -48,7 +48,8 @@ pid_t guard_start(const char *folder) {
 }
 
 void guard_end(pid_t guard) {
-  // One that was ended has been reaped, and its number may be another's.
+  // A guard that has ended is reaped here; later its pid may belong to another
+  // process.
   if (guard <= 0 || waitpid(guard, NULL, WNOHANG) != 0)
     return;
   kill(guard, SIGKILL);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command that waits for a program leaves to nobody else. */
+/* Helpers of a command that waits for a program: descriptors, and a process
+ * that cleans up. */
 #ifndef SDG_TOOLS_LAUNCH_GUARD_H
 #define SDG_TOOLS_LAUNCH_GUARD_H
 
 #include <sys/types.h>
 
-/* Closes every descriptor but standard error, and makes input and output those
- * of /dev/null: whoever reads what a child writes sees its end when the child
- * closes it, and not when this process ends. */
+/* Opens /dev/null as standard input and output, and closes all other
+ * descriptors except standard error. So a reader of the child's output sees its
+ * end when the child closes it, even while this process lives. */
 void guard_close(void);
 
-/* Starts a process that removes `folder` should this one be killed. It is in a
- * group of its own, so that what is sent to this one's group does not end both.
- * -1: there is none, and the folder stays then. */
+/* Starts a process that removes `folder` if this one is killed. It has its own
+ * process group, so that a signal to this one's group does not end both.
+ * Returns -1 if it cannot be started: then the folder would stay. */
 pid_t guard_start(const char *folder);
-/* Ends it; the folder stays. */
+/* Ends the guard; the folder stays. */
 void guard_end(pid_t guard);
 
 #endif

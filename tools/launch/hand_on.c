@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Copies what the processes of a rank reported, for an outer command.
+// SPDX-License-Identifier: Apache-2.0 Copies the reports of a rank's processes
+// for an outer command.
 #include "tools/launch/hand_on.h"
 
 #include <dirent.h>
@@ -8,14 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-// Copies the file `from` to `to`, which is new. False with EEXIST if it is not.
+// Copies the file `from` to the new file `to`. Returns false with EEXIST if
+// `to` exists.
 static bool file_copy(const char *from, const char *to) {
   char text[4096];
   FILE *in = fopen(from, "re"), *out = in ? fopen(to, "wxe") : NULL;
   int error = out ? 0 : errno;
   for (size_t n; out && (n = fread(text, 1, sizeof text, in)) > 0;)
     (void)fwrite(text, 1, n, out);
-  // One that is cut short is told when it is read.
+  // An incomplete copy is found when it is read.
   if (out)
     fclose(out);
   if (in)
@@ -24,7 +25,7 @@ static bool file_copy(const char *from, const char *to) {
   return out != NULL;
 }
 
-// "rank-0.json" to the first free of rank-0.json, rank-0-2.json ...
+// Copies "rank-0.json" to the first free name of rank-0.json, rank-0-2.json ...
 static void entry_hand_on(const char *folder, const char *outer,
                           const char *name) {
   enum { PLACES_MAX = 10000 };
@@ -32,7 +33,7 @@ static void entry_hand_on(const char *folder, const char *outer,
   int rank = -1, used = 0;
   snprintf(from, sizeof from, "%s/%s", folder, name);
   snprintf(to, sizeof to, "%s/%s", outer, name);
-  // Other names have a process's number.
+  // Other names contain a pid, so they are unique.
   bool is_rank = sscanf(name, "rank-%d%n", &rank, &used) == 1 && used > 0;
   if (!is_rank) {
     (void)file_copy(from, to);

@@ -16,19 +16,20 @@
 
 enum { CHUNK_BYTES = 1 << 16, WAIT_MS = 10000 };
 
-// What one rank writes to one stream.
+// The output of one rank to one stream.
 typedef struct source {
   int from, to;
   char head[16]; // "3: "
-  char *text;    // head, and the line so far; owned
+  char *text;    // the head and the incomplete line; owned
   size_t bytes, room;
 } source_t;
 
-// False if nobody reads.
+// Returns false if nobody reads.
 static bool all_write(int to, const char *text, size_t bytes) {
   while (bytes > 0) {
     ssize_t n = write(to, text, bytes);
-    if (n < 0 && errno == EAGAIN) { // of a terminal that others made so
+    if (n < 0 &&
+        errno == EAGAIN) { // another program made the terminal non-blocking
       struct pollfd polled = {.fd = to, .events = POLLOUT};
       (void)poll(&polled, 1, -1);
     } else if (n < 0 && errno != EINTR) {
@@ -54,14 +55,15 @@ static bool text_add(source_t *source, const char *text, size_t bytes) {
   return true;
 }
 
-// Writes the line, which is complete, and begins the next.
+// Writes the complete line and begins the next one.
 static bool line_write(source_t *source) {
   bool read = all_write(source->to, source->text, source->bytes);
   source->bytes = 0;
   return read;
 }
 
-// False if nobody reads it, or without memory.
+// Appends text and writes complete lines. Returns false if nobody reads them,
+// or memory runs out.
 static bool text_take(source_t *source, const char *text, size_t bytes) {
   while (bytes > 0) {
     const char *end = memchr(text, '\n', bytes);
@@ -76,7 +78,9 @@ static bool text_take(source_t *source, const char *text, size_t bytes) {
   return true;
 }
 
-// False at its end. Whoever writes to what nobody reads learns it by the pipe.
+// Reads available output. Returns false at its end, or if nobody reads this
+// command's output: then the pipe is closed, and the rank gets SIGPIPE as
+// usual.
 static bool source_read(source_t *source) {
   static char chunk[CHUNK_BYTES];
   ssize_t n = read(source->from, chunk, sizeof chunk);
@@ -87,7 +91,7 @@ static bool source_read(source_t *source) {
   if (n <= 0 && source->bytes > 0 && text_add(source, "\n", 1))
     (void)line_write(source);
   close(source->from);
-  source->from = -1; // poll leaves it out
+  source->from = -1; // poll ignores -1
   return false;
 }
 
@@ -105,8 +109,8 @@ static _Noreturn void sources_run(source_t *source, struct pollfd *polled,
   _exit(EXIT_SUCCESS);
 }
 
-// The process, in a group of its own: no signal to the run ends it before the
-// last line is written.
+// The main function of the process. It has its own process group, so that no
+// signal to the run ends it before it has written the last line.
 static _Noreturn void label_become(const label_t *label, source_t *source,
                                    struct pollfd *polled, const int done[2]) {
   sigset_t all;
@@ -123,7 +127,8 @@ static _Noreturn void label_become(const label_t *label, source_t *source,
   sources_run(source, polled, 2 * label->size);
 }
 
-// A pipe at numbers that standard streams do not have, even closed ones.
+// Makes a pipe. Its descriptors do not get the numbers of standard streams,
+// even if these are closed.
 static bool pipe_make(int out_end[2]) {
   if (pipe2(out_end, O_CLOEXEC) != 0)
     return false;
@@ -172,8 +177,8 @@ sdg_status_t label_start(int size, int messages, label_t *out) {
   free(source);
   free(polled);
   if (status != SDG_OK)
-    return status;         // the command ends, and its pipes with it
-  family_spare(label.pid); // it stays to the last
+    return status;         // the command ends, which closes its pipes
+  family_spare(label.pid); // it must outlive the ranks
   *out = label;
   return SDG_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sundog run --label`: the rank before each line that a rank writes. */
+/* `sundog run --label`: puts the rank before each line that a rank writes. */
 #ifndef SDG_TOOLS_LAUNCH_LABEL_H
 #define SDG_TOOLS_LAUNCH_LABEL_H
 
@@ -8,30 +8,31 @@
 
 #include "src/base/status.h"
 
-/* A process beside the run that reads what the ranks write to their standard
- * output and error, and writes it to this command's as "3: line\n": each line
- * whole, at once, with the rank before it. A last line without an end gets one.
- * Ranks write to pipes then, not to a terminal. */
+/* A process beside the run that reads the ranks' standard output and error
+ * through pipes, and writes each complete line to this command's as "3:
+ * line\n". Adds a missing end to the last line. The ranks' output is then not a
+ * terminal. */
 typedef struct label {
   int size;
-  int (*end)[2]; /* of each rank: where output and error go; NULL: no labels */
-  int done;      /* hung up once all is written */
-  pid_t pid;     /* of this process's child */
+  int (*end)[2]; /* per rank: the pipes for output and error; NULL: no labels */
+  int done;      /* closed by the process when all lines are written */
+  pid_t pid;     /* of the process, a child of this one */
 } label_t;
 
-/* Starts it. It ends by itself, when all ends are closed everywhere. `messages`
- * is a descriptor that it closes; -1: none. SDG_E_START, SDG_E_NO_MEMORY. */
+/* Starts the process. It ends when all ends of the pipes are closed everywhere.
+ * It closes its copy of the descriptor `messages` (-1: none). SDG_E_START,
+ * SDG_E_NO_MEMORY. */
 sdg_status_t label_start(int size, int messages, label_t *out) SDG_MUST_CHECK;
 
-/* This process writes nothing there. */
+/* Closes this process's ends of the pipes. */
 void label_leave(label_t *label);
 
-/* In the process that becomes the rank: its output and error go there. False
- * with errno set. */
+/* Call it in the process that becomes the rank: connects its output and error
+ * to the pipes. Returns false with errno set on failure. */
 bool label_take(const label_t *label, int rank);
 
-/* When all that could write have ended: waits until all is written, but no
- * longer than some seconds for a reader who does not read. */
+/* Waits until all lines are written. Call it when all writers have ended. Waits
+ * at most a few seconds, in case nobody reads. */
 void label_wait(const label_t *label);
 
 #endif

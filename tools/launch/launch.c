@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The environment in which a rank's program starts.
+// SPDX-License-Identifier: Apache-2.0 Prepares the environment of a rank's
+// program.
 #include "tools/launch/launch.h"
 
 #include <ctype.h>
@@ -79,7 +79,7 @@ static void option_set(struct argp_state *state, const char *variable,
     argp_failure(state, argp_err_exit_status, 0, "out of memory");
 }
 
-// A name that stays right when a program changes its folder.
+// Makes the path absolute, because a program may change its folder.
 static void file_set(struct argp_state *state, const char *variable,
                      const char *path) {
   char *absolute = realpath(path, NULL);
@@ -171,7 +171,7 @@ void launch_take_program(launch_t *launch, struct argp_state *state) {
 sdg_status_t launch_rules(launch_t *launch, int size) {
   const sdg_options_t *options = sdg_options_get();
   sdg_rules_t rules;
-  // Also where every rank does all: the mesh must have as many ranks.
+  // Also with --split replicated: the mesh must have as many ranks as the run.
   if ((!launch->asked && !sdg_options_replicated(options)) ||
       options->on_error == SDG_ON_ERROR_IGNORE)
     return SDG_OK;
@@ -187,7 +187,7 @@ static bool driver_present(void) {
 }
 
 sdg_status_t launch_prepare(launch_t *launch) {
-  (void)sdg_options_load(environ); // reported next
+  (void)sdg_options_load(environ); // the next call reports a failure
   const sdg_options_t *options = sdg_options_get();
   launch->asked = sdg_options_asked(options);
   sdg_status_t fault = sdg_options_fault();
@@ -210,8 +210,8 @@ sdg_status_t launch_prepare(launch_t *launch) {
   return SDG_OK;
 }
 
-// `path` itself, or the name of a link to it in `folder` where the path has a
-// character at which the loader splits.
+// Returns `path` itself, or a link to it in `folder` if the path has a space or
+// colon, because the loader splits lists there.
 static sdg_status_t path_plain(const char *path, const char *separators,
                                const char *folder, const char *link_name,
                                char *out, size_t out_bytes) {
@@ -250,7 +250,7 @@ sdg_status_t launch_preload(const launch_t *launch, const char *folder) {
   char path[PATH_MAX];
   SDG_TRY(path_plain(launch->install.library, " \t\n:", folder, "libsundog.so",
                      path, sizeof path));
-  // Behind what is there already: other interposers stay in front.
+  // Appended, so that other interposers stay in front.
   SDG_TRY(variable_join("LD_PRELOAD", variable_get("LD_PRELOAD"), path));
   if (launch->device != LAUNCH_HOST)
     return SDG_OK;
@@ -264,7 +264,8 @@ sdg_status_t launch_preload(const launch_t *launch, const char *folder) {
   return SDG_OK;
 }
 
-// The n-th (from 0) of a list "2,3,GPU-ab12"; false if there are fewer.
+// Gets item n (from 0) of a list such as "2,3,GPU-ab12". Returns false if the
+// list is shorter.
 static bool list_item(const char *list, int n, char *out, size_t out_bytes) {
   for (; n > 0; n--) {
     list = strchr(list, ',');
@@ -313,7 +314,7 @@ sdg_status_t launch_bind(const launch_t *launch, int local_rank, int size) {
   return SDG_OK;
 }
 
-// One word with its placeholders replaced.
+// Returns a copy of the word with its placeholders replaced.
 static char *word_fill(const char *word, int rank, int size, int local_rank) {
   const struct {
     const char *name;

@@ -20,30 +20,30 @@
 #include "tools/launch/exits.h"
 
 static const int64_t SECOND_NS = 1000000000;
-// Between looks at processes that SIGKILL was sent to.
+// Nanoseconds between two looks at processes that were sent SIGKILL.
 static const int64_t POLL_NS = 50000000;
 
 typedef struct rank {
   pid_t pid;
   bool ended;
-  int status; // of waitpid
+  int status; // from waitpid
 } rank_t;
 
-// What a child that could not become its program tells.
+// The message of a child that could not become its program.
 typedef struct start_fault {
   int rank, error;
-  bool streams; // its folder, input or output, not the program
+  bool streams; // the folder, input or output is at fault, not the program
 } start_fault_t;
 
 typedef struct job {
   int size, living;
   rank_t rank[SDG_RANKS_MAX];
-  // Of start_fault_t. Whoever is to become a rank's program has the end that is
-  // written, so that the other one shows when all have.
+  // Carries start_fault_t. Only children that are not yet their program hold
+  // the writing end, so the reading end shows when it arrived all have started.
   int fault_pipe[2];
-  const char *folder; // for notes on ranks that have ended
-  int first;          // the rank that failed first by itself, -1: none
-  int signal;         // the one that interrupted the run, 0: none
+  const char *folder; // holds notes on ranks that have ended
+  int first;          // the first rank that failed by itself; -1: none
+  int signal;         // the signal that interrupted the run; 0: none
   int64_t signal_ns;  // when
   int64_t term_ns;    // when to send SIGTERM, 0: never
   int64_t kill_ns;    // when to send SIGKILL
@@ -59,7 +59,7 @@ void ranks_signals(sigset_t *out_set) {
   static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   sigemptyset(out_set);
   sigaddset(out_set, SIGCHLD);
-  // Blocked, it does not stop who writes to a terminal from another group.
+  // While it is blocked, a background process can write to the terminal.
   sigaddset(out_set, SIGTTOU);
   for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
     struct sigaction action;
@@ -75,16 +75,16 @@ static void number_set(const char *variable, int number) {
   setenv(variable, text, 1);
 }
 
-// The child: becomes the rank's program, or tells why not.
+// Runs in the child: becomes the rank's program, or reports why not.
 static _Noreturn void rank_become(const launch_t *launch, const job_t *job,
                                   int rank, pid_t parent, const sigset_t *mask,
                                   pid_t group) {
   start_fault_t fault = {.rank = rank};
-  // Should the watching process be killed, its ranks are too.
+  // If the watching process is killed, the system kills the ranks too.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(COMMAND_FAILED);
-  // The terminal's, if there is one; gone if the command was killed meanwhile.
+  // The group may be gone if the command was killed meanwhile.
   (void)setpgid(0, group);
   number_set("SUNDOG_RANK", rank);
   number_set("SUNDOG_SIZE", job->size);
@@ -110,7 +110,7 @@ static _Noreturn void rank_become(const launch_t *launch, const job_t *job,
   _exit(fault.error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE);
 }
 
-// What ranks that wait for this one to join are told of its process.
+// Writes a note about this rank's process for ranks that wait for it to join.
 static void note_write(const job_t *job, const char *name, int rank,
                        const char *text) {
   char path[PATH_MAX], part[PATH_MAX + 8];
@@ -118,7 +118,7 @@ static void note_write(const job_t *job, const char *name, int rank,
   snprintf(part, sizeof part, "%s.part", path);
   FILE *file = fopen(part, "we");
   if (!file)
-    return; // then they wait as long as they would for a rank that hangs
+    return; // without a note they wait for the timeout
   fputs(text, file);
   if (fclose(file) == 0)
     (void)rename(part, path);
@@ -165,8 +165,8 @@ static bool rank_failed(const rank_t *rank) {
          !(WIFEXITED(rank->status) && WEXITSTATUS(rank->status) == 0);
 }
 
-// Takes note of every process that has ended. Of several ranks seen at once
-// the one that a signal killed is the first: the others failed because of it.
+// Reaps every process that has ended. If several ranks ended, a rank that a
+// signal killed counts as the first failure: the others failed because of it.
 static void ranks_reap(job_t *job) {
   int status, first = -1;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -184,33 +184,33 @@ static void ranks_reap(job_t *job) {
         first = r;
     }
   }
-  // Whom SIGTERM was sent to did not fail by itself.
+  // A rank that was sent SIGTERM did not fail by itself.
   if (first >= 0 && job->first < 0 && job->kill_ns == 0) {
     job->first = first;
     job->term_ns = now_ns() + SECOND_NS;
   }
 }
 
-// Whether every rank has become its program, or ended.
+// Returns whether every rank has become its program or ended.
 static bool all_started(const job_t *job) {
   struct pollfd polled = {.fd = job->fault_pipe[0], .events = POLLIN};
   return poll(&polled, 1, 0) > 0 && (polled.revents & POLLHUP) != 0;
 }
 
-// A signal that ends the run: the ranks get it too, unless they have it from
-// the terminal.
+// Handles a signal that ends the run: passes it on to the ranks unless the
+// terminal sent it to them too.
 static void signal_take(job_t *job, const siginfo_t *info) {
   int64_t now = now_ns();
   if (job->signal == 0) {
     job->signal = info->si_signo;
     job->signal_ns = now;
     job->kill_ns = now + RANKS_GRACE_S * SECOND_NS;
-    // One from the terminal is missed by a rank that was about to start.
+    // A rank that was about to start missed the terminal's signal.
     if (info->si_code != SI_QUEUE || info->si_value.sival_int != RANKS_KNOW ||
         !all_started(job))
       family_signal(info->si_signo);
   } else if (now - job->signal_ns > SECOND_NS / 2) {
-    job->kill_ns = now; // asked twice
+    job->kill_ns = now; // the second request
   }
 }
 
@@ -218,7 +218,7 @@ static void timers_run(job_t *job) {
   int64_t now = now_ns();
   if (job->term_ns && now >= job->term_ns && job->kill_ns == 0) {
     family_signal(SIGTERM);
-    family_signal(SIGCONT); // a stopped process takes no other
+    family_signal(SIGCONT); // a stopped process handles no other signal
     job->kill_ns = now + RANKS_GRACE_S * SECOND_NS;
   }
   if (job->kill_ns && now >= job->kill_ns) {
@@ -252,9 +252,9 @@ void ranks_sweep(int64_t grace_ns) {
     while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0)
       ;
     if (reaped < 0)
-      return; // without a child there is nobody below one
+      return; // no child, so no descendant
     int64_t passed = now_ns() - start;
-    // What even SIGKILL does not end within seconds is stuck in the system.
+    // A process that SIGKILL does not end within seconds hangs in the kernel.
     if (family_signal(passed > grace_ns ? SIGKILL : number) == 0 ||
         passed > grace_ns + 3 * SECOND_NS)
       return;
@@ -263,7 +263,7 @@ void ranks_sweep(int64_t grace_ns) {
   }
 }
 
-// Reports why ranks were not started; COMMAND_* or 0.
+// Reports why ranks were not started. Returns COMMAND_* or 0.
 static int start_faults_report(const job_t *job, const launch_t *launch) {
   start_fault_t fault;
   if (read(job->fault_pipe[0], &fault, sizeof fault) != sizeof fault)

@@ -13,32 +13,34 @@
 enum {
   RANKS_GRACE_S = 4,
   RANKS_KNOW = 1,
-  RANKS_SWEEP_NS = 1000000000, /* of what a program leaves behind */
+  RANKS_SWEEP_NS =
+      1000000000, /* time to end processes that a program leaves behind */
 };
 
-/* The signals that end a run, less those that this process was started to
- * ignore (nohup, background jobs of a shell), with SIGCHLD and SIGTTOU. */
+/* Returns the signals that end a run, SIGCHLD and SIGTTOU. Leaves out signals
+ * that were ignored when this process started (nohup, background jobs). */
 void ranks_signals(sigset_t *out_set);
 
-/* Starts `size` ranks and waits until all have ended, and with them every
- * process they left behind. When one fails the others have a second to say
- * what they saw of it, then SIGTERM, then after RANKS_GRACE_S SIGKILL; a
- * signal to this process goes to the ranks, unless it was queued with the value
- * RANKS_KNOW and all have become their program. How a rank ended is left in
- * `folder`, as ended-N, where other ranks look when they wait for it to join.
- * `set` is ranks_signals(), blocked; the ranks start with the mask
- * `mask` in the process group `group`, and with the messages of `collect` and
- * the labels of `label` (end NULL: none), which this process leaves; all that
- * was said is written on return. Returns the exit status of the first rank that
- * failed by itself, 128 + n for signal n; 0 if none did; COMMAND_* if they
- * could not be started. Failures are reported.
- */
+/*
+ * Starts `size` ranks and waits until all have ended, and all processes that
+ * they left behind. When a rank fails, the others have a second for their
+ * messages; then they get SIGTERM, and SIGKILL after RANKS_GRACE_S. A signal
+ * to this process is passed on to the ranks, unless it was queued with the
+ * value RANKS_KNOW and all ranks have become their program. When a rank ends,
+ * a file ended-N in `folder` tells ranks that wait for it to join. `set` is
+ * ranks_signals(), blocked. The ranks start with the signal mask `mask`, in
+ * the process group `group`, with the pipes of `collect` and `label` (end
+ * NULL: no labels). This process closes its own ends of these; when the
+ * function returns, all output is written. Returns the exit status of the
+ * first rank that failed by itself, 128 + n for signal n; 0 if none failed;
+ * COMMAND_* if ranks could not be started. Reports failures.
+ * */
 int ranks_run(launch_t *launch, int size, const sigset_t *set,
               const sigset_t *mask, pid_t group, const char *folder,
               collect_t *collect, label_t *label);
 
-/* Ends every descendant of this process, which has to be their subreaper:
- * SIGTERM, and after `grace_ns` SIGKILL. */
+/* Ends every descendant: sends SIGTERM, and SIGKILL after `grace_ns`. This
+ * process must be a subreaper. */
 void ranks_sweep(int64_t grace_ns);
 
 #endif

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Duplicates standard input, and keeps the output of ranks apart.
+// SPDX-License-Identifier: Apache-2.0 Copies standard input to every rank, and
+// separates the output of ranks.
 #include "tools/launch/streams.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #include "tools/launch/launch.h"
 
-// Far from the descriptors that programs open and close by number.
+// Above the descriptors that programs open and close by number.
 enum { MESSAGES_MIN = 200, CHUNK_BYTES = 1 << 14 };
 
 static sdg_status_t pipes_make(streams_t *streams, int size) {
@@ -58,12 +58,13 @@ static bool input_take(const streams_t *streams, int rank) {
     return true;
   if (!streams->regular || !streams->whole)
     return file_put(STDIN_FILENO, O_RDONLY, "/dev/null");
-  // A position of its own, where the command was given the file.
+  // Opens the file again, so that each rank has its own position.
   return file_put(STDIN_FILENO, O_RDONLY, "/proc/self/fd/0") &&
          lseek(STDIN_FILENO, streams->at, SEEK_SET) == streams->at;
 }
 
-// Keeps `file` open in the program, at a number that `variable` tells.
+// Keeps `file` open in the program. The environment variable `variable` has its
+// number.
 static void messages_give(int file, const char *variable) {
   char number[16];
   int kept = file < 0 ? -1 : fcntl(file, F_DUPFD, MESSAGES_MIN);
@@ -103,7 +104,7 @@ bool streams_take(const streams_t *streams, int rank, int size) {
   if (!input_take(streams, rank))
     return false;
   messages_give(streams->messages, "SUNDOG_MESSAGES");
-  // Before the folder: that of the output is named from here.
+  // Before the folder changes, because the path of the output may be relative.
   bool apart = rank > 0 && streams->output;
   if (streams->label && !apart && !label_take(streams->label, rank))
     return false;
@@ -113,7 +114,8 @@ bool streams_take(const streams_t *streams, int rank, int size) {
   return !streams->folder || folder_take(streams, rank, size);
 }
 
-// A rank that has ended, or closed its input, gets no more.
+// Writes a chunk to one rank. A rank that has ended or closed its input gets no
+// more.
 static bool chunk_write(int *file, const char *data, size_t bytes) {
   while (*file >= 0 && bytes > 0) {
     ssize_t n = write(*file, data, bytes);
@@ -136,7 +138,7 @@ static _Noreturn void feeder_run(const streams_t *streams, int size,
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(EXIT_FAILURE);
-  // The command's own mask would keep it alive to the last.
+  // With the command's signal mask, signals would not end it.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);

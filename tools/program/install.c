@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Looks for the library and the host device relative to the running command.
+// SPDX-License-Identifier: Apache-2.0 Finds the library and the host device
+// relative to the running command.
 #include "tools/program/install.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ sdg_status_t install_find(install_t *out_install) {
     snprintf(path, sizeof path, "%s/%s", folder, layouts[i][0]);
     if (!realpath(path, out_install->library))
       continue;
-    // An installed name is a link to a versioned one: either is preloaded.
+    // An installed library's name is a link to its versioned name; both can be
+    // preloaded.
     snprintf(path, sizeof path, "%s/%s", folder, layouts[i][1]);
     if (!realpath(path, out_install->host))
       out_install->host[0] = '\0';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the files of sundog are, in the build folder and installed. */
+/* Finds the files of sundog, in the build folder or installed. */
 #ifndef SDG_TOOLS_PROGRAM_INSTALL_H
 #define SDG_TOOLS_PROGRAM_INSTALL_H
 
@@ -9,14 +9,15 @@
 
 typedef struct install {
   char library[PATH_MAX]; /* libsundog.so, absolute */
-  char host[PATH_MAX];    /* folder of the host device's libraries; "" if it
-                             is not there */
-  char host12[PATH_MAX];  /* of those with CUDA 12's names; "" likewise */
-  char helper[PATH_MAX];  /* sundog-libraries; "" likewise */
+  char
+      host[PATH_MAX]; /* folder of the host device's libraries; "" if missing */
+  char host12[PATH_MAX]; /* folder of those with CUDA 12's names; "" if missing
+                          */
+  char helper[PATH_MAX]; /* sundog-libraries; "" if missing */
 } install_t;
 
-/* Looks beside the running command: SDG_E_INSTALL if libsundog.so is not
- * there. */
+/* Looks beside the running command. SDG_E_INSTALL if libsundog.so is missing.
+ * */
 sdg_status_t install_find(install_t *out_install) SDG_MUST_CHECK;
 
 #endif

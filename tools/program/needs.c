@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Which CUDA's libraries a program needs, its libraries' needs included: the
-// dynamic linker lists what it would load, and runs nothing.
+// SPDX-License-Identifier: Apache-2.0 Finds the CUDA version that a program and
+// its libraries need: asks the dynamic linker for the libraries that it would
+// load, without running the program.
 #include "tools/program/needs.h"
 
 #include <fcntl.h>
@@ -25,8 +25,8 @@ static void name_take(const char *name, bool *found12, bool *found13) {
   }
 }
 
-// Reads lines "\tlibcudart.so.12 => not found" of a child that is the program
-// under the dynamic linker's eyes only.
+// Reads lines such as "\tlibcudart.so.12 => not found" from the dynamic linker,
+// which a child runs instead of the program.
 static void linker_ask(const char *path, bool *found12, bool *found13) {
   int ends[2];
   char line[4096];
@@ -66,7 +66,8 @@ bool needs_twelve(const char *name) {
     return false;
   for (int i = 0; i < program.needed; i++)
     name_take(program.needed_name[i], &found12, &found13);
-  // A static program would run; a privileged one ignores the question.
+  // A static program would run; the linker would not answer for a privileged
+  // one.
   if (!found12 && !found13 && program.needed > 0 && !program.is_static &&
       !program.is_privileged)
     linker_ask(program.path, &found12, &found13);

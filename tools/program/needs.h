@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the host device's sets of libraries a program wants. */
+/* Selects the host device's set of libraries for a program. */
 #ifndef SDG_TOOLS_PROGRAM_NEEDS_H
 #define SDG_TOOLS_PROGRAM_NEEDS_H
 
 #include <stdbool.h>
 
-/* True if the program that `name` would start, or a library of its, needs the
- * libraries of CUDA 12, and nothing needs those of 13. Says nothing; false for
- * a script and for what cannot be read. */
+/* Returns true if the program `name` or one of its libraries needs the
+ * libraries of CUDA 12, and none needs those of CUDA 13. Returns false for a
+ * script, and for a file that cannot be read. Prints nothing. */
 bool needs_twelve(const char *name);
 
 #endif

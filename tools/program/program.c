@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Examines a program's file: kind, privileges, libraries, what is linked in.
+// SPDX-License-Identifier: Apache-2.0 Examines a program's file: its kind,
+// privileges, libraries, and statically linked NVIDIA code.
 #include "tools/program/program.h"
 
 #include <elf.h>
@@ -16,13 +16,14 @@
 
 #include "src/base/log.h"
 
-// A file in memory that is not trusted: every access goes through at().
+// A file in memory. It may be malformed, so every access goes through at().
 typedef struct image {
   const char *bytes;
   uint64_t size;
 } image_t;
 
-// All that is read so is aligned in a sound file.
+// Returns NULL outside of the file, and for misaligned offsets, which a correct
+// file does not have.
 static const void *at(const image_t *image, uint64_t offset, uint64_t bytes) {
   return offset % 8 == 0 && offset <= image->size &&
                  bytes <= image->size - offset
@@ -30,7 +31,7 @@ static const void *at(const image_t *image, uint64_t offset, uint64_t bytes) {
              : NULL;
 }
 
-// A terminated string, "" if it is outside of the file.
+// Returns a terminated string; "" if it is outside of the file.
 static const char *string_at(const image_t *image, uint64_t offset) {
   return offset < image->size &&
                  memchr(image->bytes + offset, 0, image->size - offset)
@@ -42,7 +43,7 @@ static bool has_text(const image_t *image, const char *text) {
   return memmem(image->bytes, image->size, text, strlen(text)) != NULL;
 }
 
-// The file offset of an address, UINT64_MAX if no segment has it.
+// Returns the file offset of an address; UINT64_MAX if no segment contains it.
 static uint64_t offset_of(const image_t *image, const Elf64_Ehdr *head,
                           uint64_t address) {
   for (int i = 0; i < head->e_phnum; i++) {
@@ -98,7 +99,8 @@ static void symbols_read(const image_t *image, const Elf64_Ehdr *head,
     const Elf64_Sym *symbol =
         at(image, table->sh_offset, count * sizeof(Elf64_Sym));
     for (uint64_t s = 0; strings && symbol && s < count; s++) {
-      char name[64]; // of a versioned symbol, without "@GLIBC_2.34"
+      char name[64]; // the symbol's name without its version, such as
+                     // "@GLIBC_2.34"
       const char *text =
           string_at(image, strings->sh_offset + symbol[s].st_name);
       snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "@"), text);
@@ -123,7 +125,7 @@ static void elf_read(const image_t *image, program_t *out) {
       dynamic_read(image, head, segment, out);
   }
   symbols_read(image, head, out);
-  // Also where the symbols were stripped: the runtime's own message.
+  // The runtime's message is present even if the symbols were stripped.
   if (has_text(image, "CUDA driver version is insufficient for CUDA runtime"))
     out->static_cudart = true;
 }
@@ -141,7 +143,7 @@ static void script_read(const image_t *image, program_t *out) {
            line + skip);
 }
 
-// As execvp(3) looks for it.
+// Finds the program in the same way as execvp(3).
 static bool program_find(const char *name, char *out_path) {
   char path[2 * PATH_MAX];
   if (strchr(name, '/'))
@@ -183,7 +185,7 @@ sdg_status_t program_examine(const char *name, program_t *out_program) {
       info.st_mode & (S_ISUID | S_ISGID) ||
       getxattr(out_program->path, "security.capability", NULL, 0) > 0;
   if (map == MAP_FAILED)
-    return SDG_OK; // an empty file is no program, and needs no libraries
+    return SDG_OK; // an empty file needs no libraries
   image.bytes = map;
   if (image.size > 4 && memcmp(image.bytes, ELFMAG, SELFMAG) == 0)
     elf_read(&image, out_program);

@@ -29,7 +29,7 @@ static bool truth_of(const json_t *object, const char *name) {
   return json_is_true(json_object_get(object, name));
 }
 
-// The number at `index` of a list of the object, 0 if there is none.
+// Returns the number at `index` of a list in the object; 0 if it is missing.
 static int64_t item_of(const json_t *object, const char *name, int index) {
   return (int64_t)json_integer_value(
       json_array_get(json_object_get(object, name), (size_t)index));
@@ -52,7 +52,8 @@ static void operand_read(const json_t *from, seen_operand_t *out) {
   out->type = (int)number_of(from, "type");
   out->bytes = (int)number_of(from, "bytes");
   out->dims = size_of(from, "extent", SDG_DIMS_MAX);
-  // No vendor's tensor is larger; byte counts follow.
+  // The vendor's tensors are not larger; the limit keeps byte counts from
+  // overflowing.
   int64_t elements = 1;
   for (int d = 0; d < out->dims; d++) {
     out->extent[d] = item_of(from, "extent", d);
@@ -85,7 +86,8 @@ static void call_read(const json_t *from, seen_call_t *out) {
                                     .stride = item_of(window, "stride", d),
                                     .dilation = item_of(window, "dilation", d),
                                     .pad = item_of(window, "pad", d)};
-    // The vendor's library lets no other pass; divisions follow.
+    // The vendor's library refuses all others; the check keeps later divisions
+    // from failing.
     const sdg_window_t *w = &out->window[d];
     if (w->kernel < 1 || w->stride < 1 || w->dilation < 1 || w->pad < 0 ||
         w->kernel > WINDOW_MAX || w->stride > WINDOW_MAX ||
@@ -97,7 +99,7 @@ static void call_read(const json_t *from, seen_call_t *out) {
   out->one_tensor = truth_of(attention, "same");
   out->left = number_of(attention, "left");
   out->right = number_of(attention, "right");
-  // The vendor's are ints.
+  // The vendor's values are ints.
   out->has_windows =
       (out->is_ragged || json_object_get(attention, "left") != NULL) &&
       out->left <= INT32_MAX && out->right <= INT32_MAX;
@@ -115,15 +117,16 @@ static bool same_call(const seen_call_t *a, const seen_call_t *b) {
     return false;
   seen_call_t other = *b;
   other.count = a->count;
-  return memcmp(a, &other, sizeof other) == 0; // both were zeroed first
+  return memcmp(a, &other, sizeof other) ==
+         0; // both were zeroed before they were filled
 }
 
-// Index of the call, -1 without memory.
+// Returns the index of the call; -1 if memory runs out.
 static int call_add(calls_t *calls, const seen_call_t *call) {
   for (int i = 0; i < calls->count; i++)
     if (same_call(&calls->call[i], call))
       return i;
-  // Twice as many, where a power of two is full: the calls are large.
+  // Doubles the room when a power of two is full.
   if ((calls->count & (calls->count - 1)) == 0) {
     size_t room = calls->count ? 2 * (size_t)calls->count : 1;
     seen_call_t *more = realloc(calls->call, room * sizeof *more);
@@ -152,7 +155,7 @@ static void libraries_add(calls_t *calls, const json_t *list) {
 static sdg_status_t file_read(const char *path, calls_t *calls) {
   char *line = NULL;
   size_t room = 0;
-  int *at = NULL, lines = 0; // index of the call of each line
+  int *at = NULL, lines = 0; // the index of each line's call
   bool counted = false;
   sdg_status_t status = SDG_OK;
   FILE *file = fopen(path, "re");
@@ -235,8 +238,8 @@ const char *type_name(int type) {
                                                                  : "?";
 }
 
-// Of the calls that `windowed` admits: how many are in calls whose count is
-// near a multiple of `steps`; and all of them.
+// Counts windowed calls, or all calls: *out_all receives their number. Returns
+// the number of those whose count is near a multiple of `steps`.
 static int64_t calls_covered(const calls_t *calls, bool windowed, int64_t steps,
                              int64_t *out_all) {
   int64_t covered = 0;

@@ -23,21 +23,22 @@ typedef struct seen_operand {
 } seen_operand_t;
 
 typedef struct seen_call {
-  uint64_t hash; /* of what tells it apart */
+  uint64_t hash; /* of the fields that distinguish calls */
   char entry[CALLS_NAME_BYTES];
   sdg_family_t family;
   bool is_query;
-  bool has_rule;  /* this version can split it */
-  bool is_opaque; /* hides its tensors: no operands */
-  /* Makes sums of what the rank has, outside of cuDNN: no operands. */
+  bool has_rule;  /* some op of this version can split it */
+  bool is_opaque; /* its tensors are unknown: no operands */
+  /* Adds elements of the rank's tensors outside of cuDNN: no operands. */
   bool is_reduction;
-  int64_t count; /* 1 if the process did not end by itself */
+  int64_t count; /* number of equal calls; 1 if a signal ended the process */
   int spatial;   /* dimensions of the window; 0: none */
   sdg_window_t window[SDG_DIMS_MAX];
-  /* Of attention: how many keys before and after itself a query sees, -1: no
-   * bound; ragged: that is not all that there is to say. */
+  /* Attention only: the numbers of keys that a query sees before and after its
+   * own position; -1: no bound. is_ragged: the windows do not have fixed
+   * numbers. */
   bool has_windows, is_ragged;
-  bool one_tensor; /* keys are values */
+  bool one_tensor; /* keys and values are one tensor */
   int64_t left, right;
   int operands;
   seen_operand_t operand[SDG_OPERANDS_MAX];
@@ -46,24 +47,24 @@ typedef struct seen_call {
 typedef struct calls {
   int count;
   seen_call_t *call; /* in the order of first appearance; owned */
-  int processes;     /* that called cuDNN */
-  bool complete;     /* all of them ended by themselves: counts are right */
-  bool dropped;      /* there were more calls than a process records */
+  int processes;     /* processes that called cuDNN */
+  bool complete;     /* no signal ended them, so counts are right */
+  bool dropped;      /* a process made more distinct calls than it records */
   int libraries;
   char library[CALLS_LIBRARIES_MAX][PATH_MAX];
 } calls_t;
 
-/* Reads the records in a folder; equal calls of several processes are one. */
+/* Reads the records in a folder. Merges equal calls of several processes. */
 sdg_status_t calls_read(const char *folder, calls_t *out_calls) SDG_MUST_CHECK;
 void calls_fini(calls_t *calls);
 
-/* The operand of this role, NULL if there is none. */
+/* Returns the operand with this role; NULL if the call has none. */
 const seen_operand_t *call_operand(const seen_call_t *call, const char *role);
-/* "float"; "?" for a type this version does not know. */
+/* Returns a name such as "float"; "?" for an unknown type. */
 const char *type_name(int type);
-/* A guess at how often the program repeats itself: the largest count of a
- * windowed call (of any, if there are none) of which the counts of four in
- * five such calls are multiples; setup calls are the rest. 1 if nothing
+/* Estimates how often the program repeats its calls: the largest count of a
+ * windowed call that divides the counts of four in five windowed calls (of all
+ * calls if none is windowed). The others are taken for setup. 1 if nothing
  * repeats. */
 int64_t calls_steps(const calls_t *calls);
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Reads the record of a rank's calls, lists them, and tells of one of them.
+// SPDX-License-Identifier: Apache-2.0 Reads the record of a rank's calls, lists
+// them, and describes one of them.
 #include "tools/record/explain_call.h"
 
 #include <errno.h>
@@ -22,11 +22,12 @@ static int64_t number_of(const json_t *object, const char *name) {
   return (int64_t)json_integer_value(json_object_get(object, name));
 }
 
-// The calls of a thread, and the description of the one asked for.
+// A summary of a thread's calls, and the record of the requested call.
 typedef struct found {
   json_t *call, *plan;                 // owned
   int64_t last;                        // number of the last call
-  int64_t same, first_same, last_same; // calls carried out in the same way
+  int64_t same, first_same, last_same; // number of calls with the same plan,
+                                       // the first and the last of them
 } found_t;
 
 // Calls `take` with each line that is an object.
@@ -172,7 +173,7 @@ static void call_print(const wanted_t *wanted, int rank) {
 
 // ---- the list of calls ----
 
-// Calls of one entry that are carried out in the same way.
+// Calls of one entry with the same plan.
 typedef struct kind {
   char entry[96], section[64], strategy[32];
   int64_t by; // number of the plan; 0: untagged, -1: failed
@@ -251,7 +252,7 @@ sdg_status_t explain_list(const char *folder, int rank, int thread) {
   char path[PATH_MAX];
   listed_t listed = {.thread = thread, .plans = json_object()};
   snprintf(path, sizeof path, "%s/rank-%d", folder, rank);
-  // A plan may follow the first call that it is of.
+  // A plan's line may follow the line of its first call.
   sdg_status_t status = lines_read(path, plan_keep, &listed);
   if (status == SDG_OK)
     status = lines_read(path, call_list, &listed);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Adds up the reports of the ranks, and says what they show.
+// SPDX-License-Identifier: Apache-2.0 Adds up the reports of the ranks, and
+// reports failures that they show.
 #include "tools/record/report.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ static int64_t number_of(const json_t *object, const char *name) {
   return (int64_t)json_integer_value(json_object_get(object, name));
 }
 
-// The row of this kind of call; NULL without memory.
+// Returns the row of this kind of call, new or known; NULL if memory runs out.
 static table_row_t *row_find(call_table_t *table, const json_t *call) {
   const char *rule = text_of(call, "rule"), *entry = text_of(call, "entry"),
              *strategy = text_of(call, "strategy");
@@ -55,7 +55,8 @@ static table_row_t *row_find(call_table_t *table, const json_t *call) {
   return &table->row[table->rows++];
 }
 
-// Index of the axis of this name, new or known; -1: too many.
+// Returns the index of the axis with this name, new or known; -1: too many
+// axes.
 static int axis_find(call_table_t *table, const char *name) {
   for (int i = 0; i < table->axes; i++)
     if (strcmp(table->axis[i], name) == 0)
@@ -87,7 +88,7 @@ static void call_add(call_table_t *table, const json_t *call) {
         number_of(copies, sdg_copy_kind_name((sdg_copy_kind_t)i));
 }
 
-// False if the process left no report that can be read.
+// Returns false if the process left no report that can be read.
 static bool process_read(call_table_t *table, const char *path, int rank) {
   json_error_t error;
   size_t index;
@@ -114,8 +115,8 @@ static bool process_read(call_table_t *table, const char *path, int rank) {
   return true;
 }
 
-// Of every process that was the rank, one after the other. False if one left no
-// report.
+// Reads the reports of all processes that were this rank, one after the other.
+// Returns false if one of them left no report.
 static bool rank_read(call_table_t *table, const char *folder, int rank) {
   char path[4096];
   snprintf(path, sizeof path, "%s/rank-%d.json", folder, rank);
@@ -128,8 +129,8 @@ static bool rank_read(call_table_t *table, const char *folder, int rank) {
   }
 }
 
-// Files PREFIXpid that processes left in the folder: how many, and what one
-// says.
+// Returns the number of files PREFIXpid in the folder, and the text of one of
+// them.
 static int words_read(const char *folder, const char *prefix, char *out_text,
                       size_t bytes) {
   DIR *entries = opendir(folder);
@@ -154,7 +155,7 @@ static int words_read(const char *folder, const char *prefix, char *out_text,
   return count;
 }
 
-// What processes saw that tagged nothing.
+// The calls and tensors of processes without a tagged call.
 typedef struct seen {
   int processes;
   int64_t calls, opaque, strangers;
@@ -195,7 +196,7 @@ static seen_t seen_read(const char *folder) {
   return seen;
 }
 
-// Nothing was tagged: what was seen instead.
+// Reports that no call was tagged, and which calls the processes made.
 static sdg_status_t nothing_fail(const char *folder, int reports) {
   seen_t seen = seen_read(folder);
   if (seen.calls > 0 && *seen.nearest)
@@ -224,9 +225,9 @@ static sdg_status_t nothing_fail(const char *folder, int reports) {
                   "about products, in a process that ran its exit functions");
 }
 
-// Rules that match, and a program of which nothing is shared all the same.
+// Prints a warning if the rules match but every rank did all the work.
 static void full_say(const call_table_t *table, report_ranks_t ranks) {
-  // Of `sundog exec` only the first rank says it.
+  // With `sundog exec`, only the first rank prints it.
   if (ranks.size > 1 && ranks.first == 0 && table->matched > 0 &&
       table->in_full == table->matched)
     sdg_log("every tagged call (%" PRId64 " of %s) ran in full on each rank: "
@@ -234,14 +235,14 @@ static void full_say(const call_table_t *table, report_ranks_t ranks) {
             table->matched, ranks.end == ranks.size ? "all ranks" : "rank 0");
 }
 
-// Whether nothing more can be written there.
+// Returns whether the disk of the folder is full.
 static bool is_full(const char *folder) {
   struct statvfs is;
   return statvfs(folder, &is) == 0 &&
          (is.f_bavail == 0 || (is.f_files > 0 && is.f_favail == 0));
 }
 
-// Reports that could not be written say nothing about what was split.
+// Reports a full disk, because incomplete reports do not show what was split.
 static sdg_status_t space_check(const call_table_t *table, const char *folder) {
   bool full = is_full(folder);
   if (full ? table->missing < 0 : table->cut < 0 || table->matched > 0)
@@ -268,9 +269,10 @@ sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
   if (verbose)
     call_table_print(&table);
   char failure[512], kernel[512];
-  // Processes that could not be the rank that they were to be.
+  // Processes that could not join as their rank.
   int strays = words_read(folder, "failed-", failure, sizeof failure);
-  // Of the host device. Asked for or not: what such a program wrote is wrong.
+  // Host device only. Even without a split, the output of such a program is
+  // wrong.
   int launchers = words_read(folder, "unlaunched-", kernel, sizeof kernel);
   if (launchers > 0)
     status = sdg_fail(SDG_E_CALLS_REFUSED,
@@ -284,7 +286,7 @@ sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
   if (asked && status == SDG_OK)
     status = space_check(&table, folder);
   if (!asked || status != SDG_OK)
-    ; // said, or nothing to say
+    ; // reported already, or no failure
   else if (table.matched == 0)
     status = nothing_fail(folder, reports);
   else if (table.refused > 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks reported, read back after a run.
+/*
+ * Reads the ranks' reports after a run.
  *
  * Each rank that joined leaves <SUNDOG_REPORT>/rank-N.json at exit:
  *
@@ -9,16 +10,17 @@
  *               "sum_bytes": 0, "wait_ns": 1200345,
  *               "copies": {"halo": 81920, "strip": 0, "activation": 0}}]}
  *
- * A process that saw calls and tagged none leaves seen-PID.json, with how many
- * it saw of which kind and the tensor nearest to the rules. One that launched a
- * kernel of its own on the host device leaves unlaunched-PID with the kernel's
- * name, one that was refused calls and did not join failed-PID with what was
- * said.
+ * A process that made calls but tagged none leaves seen-PID.json: the number
+ * of calls by kind, and the tensor nearest to the rules. A process that
+ * launched its own kernel on the host device leaves unlaunched-PID with the
+ * kernel's name. A process whose calls were refused, and that did not join,
+ * leaves failed-PID with the message.
  *
- * matched: tagged calls; in_full: those of which every rank did all.
- * halo_bytes: received from other ranks. sum_bytes: of the results of sums.
- * wait_ns: time the host waited for others. copies: bytes copied on the device,
- * by purpose; any names. Members that are not known are ignored. */
+ * matched: tagged calls; in_full: tagged calls that every rank carried out in
+ * full. halo_bytes: bytes received from other ranks. sum_bytes: bytes of the
+ * results of sums. wait_ns: time that the host waited for other ranks. copies:
+ * bytes copied on the device, by purpose, with any names. Unknown members are
+ * ignored. */
 #ifndef SDG_TOOLS_RECORD_REPORT_H
 #define SDG_TOOLS_RECORD_REPORT_H
 
@@ -26,17 +28,17 @@
 
 #include "src/base/status.h"
 
-/* Whose reports are read. */
+/* The ranks whose reports are read. */
 typedef struct report_ranks {
   int first, end; /* rank first ... end - 1 */
   int size;       /* of the job */
 } report_ranks_t;
 
-/* Reads the reports of these ranks in `folder`; prints the table of call
- * kinds on stderr if `verbose`. Reports, when `asked` (a split was asked for),
- * SDG_E_NOTHING_MATCHED if no rank had a tagged call, SDG_E_REPORT_LOST if some
- * had and a rank left no report or one that cannot be read, SDG_E_REPORT if
- * that is because the disk is full, or nothing else is known; asked or not,
+/* Reads the reports of these ranks in `folder`; prints the table of calls on
+ * stderr if `verbose`. If `asked` (a split was asked for), it fails with
+ * SDG_E_NOTHING_MATCHED if no rank had a tagged call; SDG_E_REPORT_LOST if some
+ * rank had one, and a rank's report is missing or cannot be read; SDG_E_REPORT
+ * if the disk is full or the cause is unknown. In any case it fails with
  * SDG_E_CALLS_REFUSED if a kernel was not launched. */
 sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
                          bool whole, int verbose) SDG_MUST_CHECK;

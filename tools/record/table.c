@@ -11,13 +11,13 @@
 
 enum { WIDTH = 80, RULE_BYTES = 16 + 1, TOGETHER = 3 };
 
-// A column of numbers: what it is of a row, and how that is written.
+// A column of numbers: a field of the row, and its format.
 typedef struct column {
   char name[SDG_AXIS_NAME_MAX + 16];
-  size_t offset; // of the int64_t in table_row_t
+  size_t offset; // offset of the int64_t in table_row_t
   double unit;
   const char *format;
-  bool always; // there even if it is 0 in all rows
+  bool always; // printed even if it is 0 in all rows
 } column_t;
 
 #define MEGA 1e6
@@ -41,7 +41,7 @@ static void number_set(struct libscols_line *line, size_t cell,
   scols_line_set_data(line, cell, text);
 }
 
-// Whether a row has a number that is not 0, or one that is always there.
+// Returns whether some column of the row is always printed or not 0.
 static bool row_shows(const table_row_t *row, const column_t *columns,
                       int count) {
   for (int c = 0; c < count; c++)
@@ -50,8 +50,8 @@ static bool row_shows(const table_row_t *row, const column_t *columns,
   return false;
 }
 
-// The rows by rule, entry and, where asked for, strategy, with these columns,
-// and a last row of their sums.
+// Prints the rows by rule, entry and optionally strategy, with these columns,
+// and a last row of sums.
 static void part_print(const call_table_t *table, bool with_strategy,
                        const column_t *columns, int count) {
   struct libscols_table *out = scols_new_table();
@@ -93,7 +93,7 @@ static void part_print(const call_table_t *table, bool with_strategy,
 }
 
 static void calls_print(const call_table_t *table) {
-  // Six decimals: to the byte.
+  // Megabytes with six decimals are exact to the byte.
   static const column_t columns[] = {
       {"CALLS", offsetof(table_row_t, count), 1, "%.0f", true},
       {"HALO MB", offsetof(table_row_t, halo_bytes), MEGA, "%.6f", true},
@@ -108,7 +108,7 @@ static void calls_print(const call_table_t *table) {
   part_print(table, true, columns, sizeof columns / sizeof *columns);
 }
 
-// With one axis what goes along it is all halos and sums.
+// With one axis, its bytes are all halos and sums.
 static void sums_print(const call_table_t *table) {
   column_t columns[1 + SDG_AXES_MAX] = {
       {"SUMS MB", offsetof(table_row_t, sum_bytes), MEGA, "%.6f", false}};
@@ -130,7 +130,7 @@ static void sums_print(const call_table_t *table) {
   fprintf(stderr, count == 1 ? "sundog: results of sums over ranks:\n"
                              : "sundog: results of sums over ranks; halos and "
                                "sums along each axis:\n");
-  // Names of axes may be long: so many fit beside each other.
+  // Names of axes may be long, so only TOGETHER columns fit in a line.
   for (int c = 0; c < count; c += TOGETHER)
     part_print(table, false, columns + c,
                count - c < TOGETHER ? count - c : TOGETHER);

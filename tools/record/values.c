@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Walks through the outputs of a run on one rank and of one on several.
+// SPDX-License-Identifier: Apache-2.0 Compares the recorded outputs of a run on
+// one rank with those of a run on several.
 #include "tools/record/values.h"
 
 #include <cudnn.h>
@@ -15,9 +15,9 @@
 #include "src/geometry/mesh.h"
 #include "tools/array/element.h"
 
-// A file of outputs, and the one it is at.
+// A file of outputs, and its current output.
 typedef struct reader {
-  FILE *file; // NULL: it has ended
+  FILE *file; // NULL: at the end
   bool loaded;
   sdg_values_head_t head;
   char *data; // owned
@@ -26,12 +26,12 @@ typedef struct reader {
 typedef struct compare {
   int ranks;
   const values_allowed_t *allowed;
-  long double bound; // of rounding, in the output being compared
+  long double bound; // bound for rounding in the current output
   reader_t one, many[SDG_RANKS_MAX];
-  int64_t calls, outputs, elements; // that were compared
+  int64_t calls, outputs, elements; // compared
   int64_t seen, seen_many;          // outputs in the files
-  long double largest;              // difference
-  char where[256];                  // it is
+  long double largest;              // largest difference
+  char where[256];                  // place of the largest difference
 } compare_t;
 
 static bool head_sound(const sdg_values_head_t *head) {
@@ -63,8 +63,8 @@ static void reader_close(reader_t *reader) {
   *reader = (reader_t){.file = NULL};
 }
 
-// Loads the next output; false at the end, which may be in the midst of one if
-// the process was ended.
+// Loads the next output. Returns false at the end. If a signal ended the
+// process, the last output may be incomplete.
 static bool reader_next(reader_t *reader) {
   reader->loaded = false;
   free(reader->data);
@@ -79,7 +79,8 @@ static bool reader_next(reader_t *reader) {
   return reader->loaded;
 }
 
-// Goes on to that output of that call; false if there is none.
+// Advances to the same output of the same call as `of`. Returns false if it
+// does not exist.
 static bool reader_find(reader_t *reader, const sdg_values_head_t *of) {
   while (!reader->loaded || reader->head.ordinal < of->ordinal)
     if (!reader_next(reader))
@@ -114,7 +115,7 @@ static bool close_enough(const compare_t *compare, long double a,
          allowed->atol + allowed->rtol * fabsl(b) + compare->bound;
 }
 
-// Differences by rounding are of the order of the largest element.
+// Rounding errors are proportional to the largest element.
 static long double bound_of(const compare_t *compare,
                             const element_type_t *type) {
   const sdg_values_head_t *whole = &compare->one.head;
@@ -159,7 +160,7 @@ static void largest_print(const compare_t *compare) {
     printf("largest difference %.6Lg: %s\n", compare->largest, compare->where);
 }
 
-// True if the rank's piece is that part of the whole.
+// Returns true if the rank's piece equals its part of the whole.
 static bool piece_compare(compare_t *compare, int rank,
                           const element_type_t *type) {
   const reader_t *one = &compare->one, *many = &compare->many[rank];
@@ -185,7 +186,7 @@ static bool piece_compare(compare_t *compare, int rank,
   return true;
 }
 
-// Whether a piece belongs to the output of one rank.
+// Returns whether a piece fits into the whole output.
 static bool piece_fits(const sdg_values_head_t *whole,
                        const sdg_values_head_t *piece, int rank) {
   bool fits = strcmp(whole->entry, piece->entry) == 0;
@@ -206,7 +207,8 @@ static bool piece_fits(const sdg_values_head_t *whole,
   return fits;
 }
 
-// Goes through the outputs of one rank; false at the first difference.
+// Compares all outputs of the run on one rank. Returns false at the first
+// difference.
 static bool outputs_compare(compare_t *compare) {
   int64_t last = 0;
   while (reader_next(&compare->one)) {
@@ -234,7 +236,7 @@ static bool outputs_compare(compare_t *compare) {
   return true;
 }
 
-// Nothing was compared: why.
+// Reports why nothing was compared.
 static sdg_status_t nothing_fail(const compare_t *compare, int calls) {
   if (compare->seen == 0)
     return sdg_fail(SDG_E_VERIFY,
