@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that all ranks receive in a step of a program, by sundog's counters,
-beside the formulas of other libraries. A row is a program, and ways to run it;
-rows of other ops are added to ROWS."""
+"""Compares the bytes that all ranks receive in a step of a program, as sundog
+counts them, with formulas for other libraries. A row is a program and the ways
+to run it. To add rows, extend ROWS."""
 import os
 import re
 from dataclasses import dataclass, field
 
 FLOAT = 4
-# Steps of two runs: what differs is that of steps that have learnt what the
-# first ones teach.
+# Steps of two runs: their difference leaves out the first steps, which also
+# plan and compare.
 FEW, MORE = 4, 8
 
 
@@ -33,7 +33,7 @@ class Row:
 # ---- convolutions ----------------------------------------------------------
 
 def split_program(what, row_words, extents):
-    """tests/bench/scale.c on a tensor of these extents."""
+    """Runs tests/bench/scale.c on a tensor of these extents."""
     def program(built, steps):
         return [built('tests', 'bench', 'bench_scale'), what, str(steps),
                 *map(str, row_words), *map(str, extents)]
@@ -41,10 +41,10 @@ def split_program(what, row_words, extents):
 
 
 def shardtensor(channels, kernel, extents, mesh, filters):
-    """PhysicsNeMo ShardTensor: before the call k // 2 rows of x go to both
-    neighbours, whatever the stride; their gradients come back. Dimension by
-    dimension, with what the one before brought. The filter's gradient is summed
-    once."""
+    """PhysicsNeMo ShardTensor: before the call each rank sends k // 2 rows of x
+    to both neighbours, whatever the stride, and later receives their gradients.
+    It exchanges dimension by dimension, including the rows that it received
+    before. The filter's gradient is summed once."""
     moved, local = 0, list(extents)
     reach = kernel // 2
     for i, pieces in enumerate(mesh):
@@ -96,14 +96,13 @@ RAW = 12  # of tests/bench/products.c
 
 
 def gathered(*elements):
-    """Of PyTorch's DTensor: what all ranks of P receive by an all-gather, or a
-    reduce-scatter, of so many elements is P - 1 times these."""
+    """PyTorch's DTensor: by an all-gather or a reduce-scatter of so many
+    elements, P ranks together receive P - 1 times their bytes."""
     return lambda ranks: (ranks - 1) * FLOAT * sum(elements)
 
 
-# What DTensor moves in a step for the same placements, of T tokens, I inputs, H
-# hidden units and O outputs. It keeps what it has brought together for the
-# gradients.
+# What DTensor moves in a step for the same placements, with T tokens, I inputs,
+# H hidden units and O outputs. It keeps gathered tensors for the gradients.
 DTENSOR = {
     # dw: an all-reduce, which is a reduce-scatter and an all-gather
     'data': lambda t, i, h, o: gathered(2 * h * i),
@@ -121,8 +120,8 @@ DTENSOR = {
 
 
 def product_rules(form, size, view, keep):
-    """The sections of a form; of each what both views have, and what says where
-    matrices are in the shard view."""
+    """Returns the sections of a form: for each the lines of both views, and the
+    lines that place matrices in the shard view."""
     t, i, h, o = size
     tokens = {  # inputs, or hidden units, of tokens
         'row': (f'M={h} N={t} K={RAW}', 'split = M:y', 'sizes = piece'),
@@ -184,7 +183,8 @@ def product(name, form, ranks, size):
         return words
 
     mesh = f'[mesh]\ny = {ranks}\n'
-    # With dy the factors would be left for a product that does not come.
+    # With dy, the factors would be kept for a product that the program does not
+        # make.
     keep = 'x' if form == 'pieces' else 'x dy'
     ways = [Way(way, mesh + product_rules(form, size, view, keep), f'y={ranks}',
                 program(view == 'shard'), goal)
@@ -199,8 +199,8 @@ def product(name, form, ranks, size):
 TOY = (60, 24, 32, 16)           # of tests/clients/nets/linear.c
 LAYERS = (60, 250, 1024, 270)    # a quarter of doc/rules.md's two layers
 UNEVEN = (61, 40, 99, 50)
-# Half of the toy's hidden units are as many as its outputs: on two ranks no
-# pattern tells its products apart.
+# Half of the toy's hidden units equal the number of its outputs, so on two ranks
+# no pattern distinguishes its products.
 
 # ---- vectors ---------------------------------------------------------------
 
@@ -249,7 +249,7 @@ ROWS = [
 # ---- the table -------------------------------------------------------------
 
 def counted(said):
-    """Halos and sums of all calls, of the table of `sundog run -v`."""
+    """Reads halos and sums of all calls from the table of `sundog run -v`."""
     total, titles = 0, []
     for line in said.splitlines():
         cells = line.split()
@@ -274,7 +274,7 @@ def step_bytes(folder, built, start, finish, row, way):
 
 
 def table(folder, built, start, finish, words):
-    """Prints it; 1 where a goal is missed."""
+    """Prints the table. Returns 1 if a goal is missed."""
     missed = 0
     print('bytes that all ranks receive in a step, sums once for each rank; '
           'goal: no more than the least peer')

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Brings a machine to the point where build/ is built: Debian packages, CUDA's
+# Installs all that is missing and builds build/: Debian packages, CUDA's
 # headers and libraries, meson, ninja. tools/demo and tools/test call it.
 #
 #   tools/setup.sh [--test] [--fetch-toolkit]
@@ -9,13 +9,13 @@
 #                    the compiler are errors
 #   --fetch-toolkit  take NVIDIA's wheels even where a toolkit is installed
 #
-# May be called again at any time; does only what is missing.
+# May be called again at any time; it does only what is missing.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 . tools/shell/progress.sh
 
-# What the wheels are pinned to: the versions sundog is tested with.
+# The versions of NVIDIA's wheels that sundog is tested with.
 wheels=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
   nvidia-cuda-cccl==13.0.85 nvidia-cuda-profiler-api==13.0.85
   nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56
@@ -37,8 +37,8 @@ done
 
 say() { printf 'setup: %s\n' "$*"; }
 
-# packages_install LINE: a list of packages that is a few weeks old names files
-# that are gone.
+# packages_install LINE: updates the list of packages, then installs,
+# because an old list names files that no longer exist.
 packages_install() {
   { apt-get update -qq && $1 -qq; } </dev/null >build/apt.log 2>&1
 }
@@ -71,7 +71,8 @@ need_packages() {
   }
 }
 
-# Prints why a folder is no toolkit sundog can be built with; nothing if it is.
+# Prints why sundog cannot be built with the toolkit in a folder; nothing if it
+# can.
 toolkit_fault() {
   local header
   for header in cuda_runtime_api.h cuda_profiler_api.h cublas_v2.h cudnn.h \
@@ -96,7 +97,7 @@ wheels_status() {
     "$(du -sm build/wheels 2>/dev/null | cut -f 1)" $wheels_mb
 }
 wheels_download() {
-  # A folder of its own: Debian's python3 takes no packages from pip.
+  # A virtual environment, because Debian's python3 refuses packages from pip.
   python3 -m venv --clear build/wheels/venv &&
     TMPDIR=$root/build/wheels build/wheels/venv/bin/python -m pip download \
       --quiet --no-deps --no-cache-dir --disable-pip-version-check \
@@ -172,7 +173,7 @@ if [ -z "$toolkit" ]; then
 fi
 say "CUDA toolkit: $toolkit"
 
-# Not set back to false: a demo after a test need not build all anew.
+# Never set back to false: otherwise a demo after a test would rebuild all.
 options=(-Dtoolkit="$toolkit")
 [ $werror = false ] || options+=(-Dwerror=true)
 if [ ! -e build/meson-private/coredata.dat ]; then
@@ -186,9 +187,9 @@ fi || {
   say "meson failed; its output is in build/setup.log"
   exit 1
 }
-# What ninja is going to do: a line for each step.
+# The steps that ninja will do, a line each.
 steps=$(ninja -C build -n 2>/dev/null | grep -c '^\[' || true)
-# Some 0.15 s each of one core: few are long.
+# A step takes about 0.15 s of one core; few take longer.
 text="setup: building"
 [ "$steps" -lt 40 ] ||
   text="$text, $(about $((steps * 15 / 100 / $(nproc) + 1)))"

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Long work that says how far it is: one line that changes on a terminal, plain
-# lines in a log. Sourced by tools/setup.sh and tools/demo.
+# Shows the progress of long work: one changing line on a terminal, plain lines in
+# a log. Sourced by tools/setup.sh and tools/demo.
 
-# clock SECONDS: as minutes and seconds.
+# clock SECONDS: prints a time as minutes and seconds.
 clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
-# about SECONDS: in words.
+# about SECONDS: prints a time in words.
 about() {
   if [ "$1" -lt 90 ]; then
     echo "some $((($1 + 9) / 10 * 10)) seconds"
@@ -15,8 +15,8 @@ about() {
   fi
 }
 
-# In the background: says how far it is, until this shell has ended. A log gets
-# a line each minute.
+# Runs in the background: shows the progress until this shell has ended. A log
+# gets a line each minute.
 progress_tell() { # TEXT STATUS TERMINAL
   local begin=$SECONDS line pause=60
   [ "$3" = no ] || pause=0.5
@@ -30,9 +30,9 @@ progress_tell() { # TEXT STATUS TERMINAL
   done
 }
 
-# progress TEXT STATUS COMMAND...: runs the command, and returns its status. What
-# it writes comes when it has ended. What STATUS prints, a command, is how far it
-# is, such as ", 3 of 8 steps".
+# progress TEXT STATUS COMMAND...: runs COMMAND and returns its status. Prints its
+# output when it has ended. STATUS is a command that prints how far it is, such as
+# ", 3 of 8 steps".
 progress() {
   local text=$1 status=$2 begin=$SECONDS code=0 terminal=no teller said
   said=$(mktemp)
