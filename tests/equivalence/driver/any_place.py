@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls whose operands are anywhere: each where a [shard] section has it, in
-other parts, dimensions or over other axes by a tag, whole on every rank, by a
-tag, by a [local] section or by nothing. A call is carried out, or it is refused
-with a code on every rank that is told so: a program that one device would serve
-never gets a bare status of cuDNN's."""
+"""Calls whose operands are placed at random: split as a [shard] section says;
+split by a tag in other parts, dimensions or over other axes; whole on every
+rank, because a tag, a [local] section or nothing says otherwise. Each call must
+be carried out, or be refused with an SDG code on every rank. A call that one
+device accepts must never get a cuDNN status without an SDG code."""
 import random
 import re
 import time

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A case: a dictionary, written as one line of key=value words; and what
-cases of one start of the ranks have in common: mesh, split, view, strategy."""
+"""A case is a dictionary, written as one line of key=value words. A setting is
+what all cases of one start of the ranks share: mesh, split, view, strategy."""
 import re
 
 DIMS = {4: "NCHW", 5: "NCDHW"}
 AXES = "abcd"
-# Of queries and keys of which one are on every rank: queries are no more, keys
-# more.
+# If queries or keys are on every rank: at most so many queries, more keys than
+# this.
 HERE = 16
 # What rules may promise.
 KEEPS = ["no", "dy", "x", "x dy"]
@@ -66,18 +66,24 @@ def copy_of(case):
 
 
 class Setting:
-    """Of one start. mesh: extents of its axes. split: for each dimension its
-    axes, slowest first. view: shard or whole. wrap: periodic dimensions. sum:
-    the axes that gradients of parameters are summed over, "no" or "yes". bold:
-    calls may be refused. window: of attention, (left, right). here: which of
-    attention's operands are on every rank, "queries" or "keys"; in the shard
-    view by a tag, or, by the size of their vectors, a section. matrices: of
-    products, how a, b and c are cut, where that does not follow: "m:0",
-    dimension and axis. check: whether ranks compare every call. context: how
-    long sequences are that a [local] section names. named: the extents of tensors
-    that one names. pooling: "global" where a rank's windows over its piece are
-    a part of one window over all pieces. keep: what the rules
-    promise about calls that share what is brought, of KEEPS."""
+    """The settings of one start of the ranks.
+    mesh: extents of its axes.
+    split: for each dimension its axes, slowest first.
+    view: shard or whole. wrap: periodic dimensions.
+    sum: the axes that gradients of parameters are summed over, "no" or "yes".
+    bold: calls may be refused.
+    window: (left, right) of attention.
+    here: operands of attention that are on every rank, "queries" or "keys"; in
+    the shard view a tag says so, or a section with the size of their vectors.
+    matrices: how a, b and c of a product are cut if the product's split does
+    not decide it: "m:0" is dimension and axis.
+    check: ranks compare every call.
+    context: length of sequences in a [local] section.
+    named: extents of tensors in a [local] section.
+    pooling: "global" if the ranks' windows are parts of one window over all
+    pieces.
+    keep: what the rules promise about calls with the same fetched tensors, of
+    KEEPS."""
     bold = False
     keep = 0
     check = 0

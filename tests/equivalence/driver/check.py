@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges what op_case wrote: the pieces against the whole and against a float64
-reference."""
+"""Compares the results that op_case wrote: the pieces with the whole, and both
+with a float64 reference."""
 import functools
 
 import numpy as np

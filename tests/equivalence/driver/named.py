@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases with a name: those that other systems get wrong, and the corners of the
+"""Cases with a name: cases that other systems get wrong, and corner cases of the
 geometry.
 
 A line is as in cases.py; families say what is left out.

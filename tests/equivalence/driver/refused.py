@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must be refused: how ranks can disagree, stop, or have too little."""
+"""Calls that must be refused: ranks that disagree, stop, or own too little."""
 import os
 
 from families import FAMILIES
@@ -21,8 +21,8 @@ def negative_cases(runner, completed):
 
     def item(name, lines, says, line=BASE, seconds=30, program=None, times=1,
              pieces=range(8), view=None):
-        """`lines`: for each rank, those of its cases, so many times; `pieces`:
-        whose pieces it has of them, None: all."""
+        """`lines`: for each rank the lines of its cases, each run `times` times.
+        `pieces`: for each rank, the rank whose pieces it has; None: all."""
         for rank, text in enumerate(lines):
             write_script(f"{stem}.{rank}", [completed(one) for one in text],
                          pieces[rank], times)

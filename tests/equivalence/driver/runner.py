@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs cases: writes what op_case reads, starts it on one rank and on several,
-and has the results judged."""
+"""Runs cases: writes the input of op_case, starts it on one rank and on several,
+and compares the results."""
 import os
 import re
 import select

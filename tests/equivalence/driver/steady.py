@@ -17,7 +17,7 @@ from families.conv import sends_back
 from runner import write_script
 
 RUNS = 2
-# An agreement allocates what it exchanges, so it would be seen as well.
+# An agreement allocates its records, so the witness would see it too.
 WATCHED = "run\nrun\nwatch before\n" + "run\n" * RUNS + "watch case\n"
 
 
@@ -26,7 +26,7 @@ def told_by(line):
 
 
 def wrong(case, view, before, after):
-    """What the witness's lines say against the case; None: nothing."""
+    """Returns the fault that the witness's lines show; None if they show none."""
     told = told_by(after)
     if told_by(before)["heap"] == "0":
         return "a witness that did not see it planned"

@@ -52,21 +52,26 @@ def decode(stored, type):
 
 @dataclass
 class Tensor:
-    """One operand of a case. size: global extents. dims: their letters. cut:
-    for each dimension that is cut, where: ascending, from 0 to its extent.
-    order: the letters, outermost first, as they lie in memory; gap: elements
-    left free after each line. values: see make(); an array, too. at: whose
-    memory this one shares. out: a result, which is compared. spread: from
-    which level of the case's word on it is in pieces before the call, in the
-    whole view. summed: a sum over all ranks, which may be left to the
-    program. axes: where this tensor is not split as others are, for each
-    dimension that is cut its axes. terms: axes, and their extents, along which
-    ranks have terms that `combine` makes one of: inputs have all of these
-    values, in so many dimensions more; of results the first such rank has
-    all, and the others zeros. gaps: elements left free after other dimensions;
-    `each` of them grows with the rank. added: sums of what several ranks have
-    computed, in its type. tag: what the program says of it. lengths: of a
-    sequence's batches and beams; None: all are full."""
+    """One operand of a case.
+    size: global extents. dims: their letters.
+    cut: for each dimension that is cut its offsets, from 0 to its extent.
+    order: the letters in the order of memory, outermost first.
+    gap: unused elements after each line. gaps: unused elements after other
+    dimensions; the gaps in `each` grow with the rank.
+    values: see make(); or an array.
+    at: the tensor with the same memory.
+    out: a result, which is compared.
+    spread: in the whole view, the least level of the case's word `spread` that
+    leaves this tensor in pieces before the call.
+    summed: a sum over all ranks, which the rules may leave to the program.
+    axes: for each cut dimension its axes, if they differ from the setting's.
+    terms: axes, with their extents, along which the ranks hold terms that
+    `combine` adds or takes the maximum of. An input has a further dimension of
+    terms for each axis. For a result the first rank along the axes has the
+    total, the others zeros.
+    added: several ranks' results are added in the tensor's type.
+    tag: the text of the program's tag.
+    lengths: of a sequence's batches and beams; None: all have full length."""
     name: str
     size: list
     dims: str
@@ -92,16 +97,16 @@ class Tensor:
     rank: int = 0
 
     def packed(self):
-        """The format's name where a descriptor can be set by it."""
+        """Returns the format's name if a descriptor can be set with it, else ""."""
         dims = self.dims
         last = dims[0] + dims[2:] + dims[1]
         return "" if self.gap or self.gaps else {dims: "nchw", last: "nhwc"}.get(
             self.order or dims, "")
 
     def place(self, word):
-        """Has it cut elsewhere: all of it on every rank, "-" or "local"
-        (tagged), or in other parts, each item DIM:AXES@CUTS, tagged where AXES
-        are said. Example: H:0@0,3,8/W:1@0,2,5 or H:@0,3,8."""
+        """Cuts the tensor differently. "-" and "local" (tagged): whole on every
+        rank. Otherwise each item is DIM:AXES@CUTS; a tag names the axes if AXES
+        are given. Examples: H:0@0,3,8/W:1@0,2,5 and H:@0,3,8."""
         self.cut, self.axes, items = {}, None, []
         if word == "local":
             self.tag = word

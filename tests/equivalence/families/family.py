@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a family of ops says about itself, and what all of them share: words
-that every case has, and how a case is made smaller."""
+"""The base of the families of ops: the questions that each family answers, the
+words that every case has, and the way a failing case is made smaller."""
 from cases import DIMS, copy_of, draw_parts
 
 
 class Family:
-    """ops: the rows of op_case it makes cases of. sharded: those that are run
-    in pieces; the others, only on one rank and in the whole view. splits:
-    letters of dimensions that may be cut. views: in which it can be. periodic: whether
-    some may wrap around. keeps: see kept(). merges: whether `window = global` of the rules is about
-    it. combines: whether elements of several ranks meet, so that a
-    dimension of one on each rank counts as one that all have. preload: whether
-    its calls are sundog's own, also on one rank. lists: words
-    with a number per spatial dimension, and the least of each. simple: other
-    words with their simplest value, which a failing case is tried with. moves:
-    tensors that may be cut elsewhere than the others. anywhere: whether the
-    bits of exact results are the same then. sizes_tell: whether the sizes of
-    others tell if a tensor of which nothing is said is whole on every rank."""
+    """ops: the rows of op_case that the family makes cases for.
+    sharded: the ops that run in pieces; other ops run on one rank and in the
+    whole view only.
+    splits: letters of dimensions that may be cut.
+    views: the views that the family supports.
+    periodic: dimensions may wrap around.
+    keeps: see kept().
+    merges: `window = global` in the rules applies to it.
+    combines: one result uses elements of several ranks, so a dimension with
+    one element on each rank counts as replicated.
+    preload: its calls are sundog's own functions, on one rank too.
+    lists: words with a number for each spatial dimension, and their least
+    values.
+    simple: other words with their simplest values, for making cases smaller.
+    moves: tensors that may be cut differently from the others.
+    anywhere: exact results have the same bits then.
+    sizes_tell: the sizes of the other tensors show whether a tensor without
+    section or tag is whole on every rank."""
     ops = ()
     sharded = ()
     splits = "NDHW"
@@ -36,11 +42,11 @@ class Family:
     # ---- for each family to say -----------------------------------------
 
     def words(self, rng, setting, case):
-        """Adds what the family's cases have more to a case with n, c, type,
-        order, gap and so on. `size` follows from it; see least_size()."""
+        """Adds the family's own words to a case that has n, c, type, order, gap
+        and so on. `size` follows from them; see least_size()."""
 
     def least_size(self, case, i):
-        """Of spatial dimension i."""
+        """Returns the least extent of spatial dimension i."""
         return 1
 
     def legal(self, case):
@@ -72,7 +78,7 @@ class Family:
         return False
 
     def strategies(self, case, setting):
-        """Those that every rank can take."""
+        """Returns the strategies that every rank supports."""
         return ("auto", "repair", "extend", "adjoint")
 
     def kept(self, case):

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random neighbourhood attention, forward and backward, on tagged tensors, the
-// pieces of which may be empty. All ranks draw the same; each checks its pieces
-// against a loop in float64, that a second time gives the same bits, and, where
-// the run is recorded, that it received the keys, values and gradients that it
-// had to, and nothing else.
+// Random neighbourhood attention, forward and backward, on tagged tensors with
+// pieces that may be empty. All ranks draw the same calls. Each rank checks its
+// pieces against a loop in float64, and that a repeated call gives the same
+// bits. If the run is recorded, it also checks that it received exactly the
+// keys, values and gradients that it needs.
 //
 // usage: neighborhood_program RANK MESH SEED TRIALS, MESH as "a=2,b=3"
 #include <cuda_runtime_api.h>

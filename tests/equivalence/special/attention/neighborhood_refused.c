@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What neighbourhood attention refuses, on two ranks of a run that leaves
-// splits to tags; the job goes on after each. At the end it says so: the run
-// itself has failed, as calls were refused.
+// Makes calls that neighbourhood attention must refuse, on two ranks of a run
+// with --split tags. The job continues after each call. The program prints a
+// line at its end, because the run itself fails after refused calls.
 //
 // usage: neighborhood_refused RANK
 #include <cuda_runtime_api.h>

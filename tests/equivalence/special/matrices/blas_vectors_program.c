@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that draws calls of cuBLAS on vectors, between convolutions, with
-// lengths, strides and places of any kind, and compares all of its memory and
-// every value with what it works out itself. Whole view. -DDOUBLE: of doubles.
+// Makes random calls of cuBLAS on vectors, between convolutions, with any
+// lengths, strides and offsets. Compares all of its memory and every value with
+// its own computation. Whole view. -DDOUBLE: vectors of doubles.
 //
 // usage: blas_vectors_program SEED STEPS [pieces]
-//        pieces: instead, values of which no tensor is brought together
+//        pieces: instead, values of vectors that sundog must not fetch
 #include <complex.h>
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that read a matrix that was brought together for an earlier one, in
-// every order that programs have, while the matrix is written in between.
+// Makes products that read a matrix which sundog fetched for an earlier
+// product, in every order of programs; some steps write the matrix in between.
 //
 // usage: kept_matrix_program RANK SIZE STEPS...
 //

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random products in pieces, by brute force: where the pieces are, what the
- * calls state, how much memory there is, and which of it the program says. What
- * comes out is right, or the call fails; it does not fail where all is said.
+/* Makes random products in pieces: it draws the pieces, the sizes in the calls,
+ * the memory, and which of these the program states. Each result must be right,
+ * or the call must fail; it must not fail if the program states everything.
  *
  * usage: stated_sizes_program RANK RANKS SEED CASES
  *
- * Prints one line for each case, the same on every rank, and ends with a
- * failure where a number is wrong. */
+ * Prints one line for each case, the same on every rank. Fails if a number is
+ * wrong. */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of which the program says itself how they are split: on three ranks
- * with uneven terms of the sums.
+/* Makes products of matrices whose memory the program tags with its split, on
+ * three ranks with uneven parts of the sums.
  *
  * usage: tagged_ranges RANK */
 #include <cublas_v2.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose streams stand still while it makes calls: each call has to
-// come back all the same. And one that captures a call, which it may not. Knows
-// nothing of sundog.
+// Makes calls while its stream is blocked: each call must return nevertheless.
+// Also captures a call, which must be refused. The program does not use
+// sundog's functions.
 //
 // usage: blocked_streams RANK RANKS
 #include <cuda_runtime_api.h>

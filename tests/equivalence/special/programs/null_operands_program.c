@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes calls that lack the memory of one operand, or a scaling factor, and
-// says what became of them. In between, and at the end, all is there.
+// prints their statuses. Between them, and at the end, it makes complete calls.
 //
 // usage: null_operands_program FILE [products]
 #include <cublasLt.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that says itself which of its tensors are split, and where its rows
-// lie in the whole. LINKED: it is linked to sundog; otherwise it looks sundog
-// up.
+// Tags its tensors: which are split, and which rows of the whole the rank has.
+// LINKED: the program is linked to sundog; otherwise it finds sundog's
+// functions with dlsym.
 //
 // usage: tags_program [RANK RANKS]; alone, nothing is split
 #include <cuda_runtime_api.h>

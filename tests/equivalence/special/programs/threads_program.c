@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose threads make cuDNN calls at once, each on fields and a stream
-// of its own, in rounds: threads end, and others go on. It knows sundog by
-// dlsym only, and does without. The fields go to a file.
+// Makes cuDNN calls in several threads at the same time, in rounds; each thread
+// has its own fields and its own stream. Some threads end after a round. The
+// program finds sundog with dlsym, and also runs without it. It writes the
+// fields to a file.
 //
 // usage: threads_program RANK MODE SEED CALLS OUT ROWS...
 //   MODE  named    each thread but the main one says its name

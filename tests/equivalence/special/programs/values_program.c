@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose weights, biases, scales or inputs are not the same on every
-// rank, as its words say. Says what each step's first call is told, by number.
+// Makes calls with weights, biases, scales or inputs that differ between ranks,
+// as its arguments say. Prints the status of each step's first call as a
+// number.
 //
 // usage: values_program SEED WHAT HOW [STEPS]
 //   WHAT  filter bias scale matrix gradient none: drawn with SEED, all else is
-//         alike; running: statistics, which may differ
+//         equal on all ranks; running: statistics, which may differ
 //   HOW   kept | anew (descriptors for each call) | gated (the stream stands
 //         still at the first call) | captured (a first call is recorded and
 //         not carried out) | again (x is copied anew for each step;

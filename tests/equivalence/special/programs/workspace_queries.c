@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that asks for workspaces until it likes one, as often as it takes
-// on each rank; knows nothing of sundog.
+// Asks for workspaces a different number of times on each rank, and then makes
+// the call. The program does not use sundog's functions.
 //
 // usage: workspace_queries RANK
 #include <cudnn.h>

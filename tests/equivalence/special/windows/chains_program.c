@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of many cuDNN calls on streams of every kind, by handles that move
-// between them, never waiting for any; knows nothing of sundog. With an even
-// seed each call depends on the one before, with an odd one each of two streams
-// has two of the four fields to itself. The fields go to a file.
+// Makes many cuDNN calls on streams of every kind, with handles that change
+// their stream, and never waits. The program does not use sundog's functions.
+// With an even seed each call depends on the call before; with an odd seed each
+// of two streams has two of the four fields. It writes the fields to a file.
 //
 // usage: chains_program RANK WIDTH NHWC SEED CALLS OUT ROWS...
 #include <cuda_runtime_api.h>

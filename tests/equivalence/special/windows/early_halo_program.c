@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of a filter and of the data in every order that programs have, on a
-// dy that is the same for both; the gradient of the data is to be what it is
-// alone, bit for bit.
+// Computes gradients of a filter and of the data from the same dy, in every
+// order of programs. The gradient of the data must have the same bits as
+// without the gradient of the filter.
 //
 // usage: early_halo_program RANK SIZE steps|between|set|written|moved
 //        early_halo_program RANK SIZE step|x-between|x-set|x-written
 //
-// The tensors are this rank's rows. between, set: dy is written between the two
-// gradients, by cuDNN or by the runtime, and the second is to be of what it is
-// then. written, moved: the same as by a kernel, which nobody sees, and another
-// dy; then the call is to fail, and so does the program, with status 3. step:
-// forward, then both gradients. x-between, x-set, x-written: the same of x,
-// written between the forward call and the gradient of the filter.
+// The tensors are this rank's rows.
+//   steps      several steps
+//   between    cuDNN writes dy between the two gradients; the second gradient
+//              must use the new values
+//   set        the same, but the CUDA runtime writes dy
+//   written    the same, but as by a kernel, which sundog does not see: the
+//   call
+//              must fail, and the program ends with status 3
+//   moved      the second gradient has another dy: as `written`
+//   step       forward, then both gradients
+//   x-between, x-set, x-written   the same for x, which is written between the
+//              forward call and the gradient of the filter
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that pools all of its rows at once.
+// Pools all of its rows with one window.
 //
 // usage: pools_program RANK ROWS,... WINDOW,... MAXIMUM,...|CUDNN-STATUS
 //        each list has an entry for each rank; rows count from 0 over all ranks
