@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `sundog run` has gathered of its ranks, as each of them said it."""
+"""Expands messages that `sundog run` merged, such as "all 4 ranks: ...", to one
+line per rank."""
 import re
 
 HEAD = re.compile(r"sundog: (?:all (\d+) ranks|ranks ([\d, -]+)): "

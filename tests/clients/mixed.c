@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that does to tensors what programs do: convolutions and pointwise
- * ops between pooling, softmax, reductions, cuBLAS, copies of every kind,
- * memsets, pieces of buffers, memory that comes and goes, several streams, and
- * a loop that ends on an error norm.
+/*
+ * Uses tensors in many ways: convolutions and pointwise ops between pooling,
+ * softmax, reductions, cuBLAS, copies of every kind, memsets, parts of
+ * buffers, memory that is freed and allocated again, several streams, and a
+ * loop that ends when an error norm is small.
  *
  * usage: mixed OUT.npy ROWS COLUMNS [LIMIT]
  *        OUT gets one line per result; the loop ends when its norm is below

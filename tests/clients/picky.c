@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that lets cuDNN refuse: tries algorithms in turn until one is
- * taken, makes calls that no device takes and goes on, and asks for the fastest
- * algorithm. What it was told goes to its output, results to a file.
+/*
+ * Makes calls that cuDNN refuses: tries algorithms in turn until one works,
+ * makes calls that no device accepts and continues, and asks for the fastest
+ * algorithm. Prints the statuses, and writes results to a file.
  *
  * usage: picky IN.npy OUT.npy */
 #include <cuda_runtime_api.h>

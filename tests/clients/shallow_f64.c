@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shallow.c computes, in plain loops and double precision: its oracle.
+/*
+ * Computes the same as shallow.c in plain loops and double precision, as a
+ * reference.
  *
  * usage: shallow_f64 LEVEL DEPTH OUT STEPS ORDER DX DT FRICTION */
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that does one thing that every rank of the whole view cannot do
- * alike, or that nobody can follow.
+/*
+ * Does one thing that sundog must refuse in the whole view, because the ranks
+ * may differ in it or sundog cannot see its effect; or one that it must
+ * support.
  *
  * usage: stray WHAT [NUMBER]
  *   read      prints small and large copies of NUMBER from the device, and its

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A solver as programs come: steps in time with pointers that are swapped, its
- * own pool of memory, tensors that ping-pong within one allocation, work in
- * place, borders copied as columns, streams that wait for none but their
- * events, algorithms that are searched for and given the workspace they ask
- * for, memory that is allocated and freed in the order of a stream, sums by
- * cuBLAS on a stream of its own, and a collective of its own, being one rank.
+/*
+ * A solver with habits of real programs: time steps that swap pointers, its
+ * own memory pool, tensors that alternate within one allocation, work in
+ * place, borders copied as columns, streams that wait only for events, a
+ * search for algorithms with the workspace that each needs, memory that is
+ * allocated and freed in stream order, sums by cuBLAS on another stream, and
+ * an NCCL collective of one rank.
  *
  * usage: sundry OUT.npy ROWS COLUMNS STEPS */
 #include <cublas_v2.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cuDNN program that does what its words say, well or badly.
+/*
+ * A cuDNN program that carries out the actions in its arguments, correct and
+ * faulty ones.
  *
  * usage: actor RANK WORD...
  *   R:WORD     only where RANK is R

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every client of the preload tests does: descriptors and sizes of cuDNN,
- * valid and invalid, printed line by line. It needs no GPU. */
+/* The calls of every client of the preload tests: cuDNN descriptors and sizes,
+ * valid and invalid, with their statuses printed line by line. They need no
+ * GPU. */
 #ifndef SDG_TESTS_PRELOAD_DESCRIPTOR_CALLS_H
 #define SDG_TESTS_PRELOAD_DESCRIPTOR_CALLS_H
 

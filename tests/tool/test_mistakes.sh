@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Slips of the command line, in every example of every --help: each ends with
-# the status of a wrong command line and says what to write.
+# Mistakes in the command line, made in every example of every --help: each ends
+# with the status of a wrong command line and prints what to write instead.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 verbs=(run exec options explain split join diff doctor inspect verify rules)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog split` and `sundog join`: pieces hold what they should, and only
-# pieces that fit make an array.
+# `sundog split` and `sundog join`: pieces have the right elements, and join
+# refuses pieces that do not fit together.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs of which nothing is split say why, truly.
+# If nothing was split, the run reports the true reason.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(realpath "$(dirname "$0")") host=$(dirname "$(realpath "$3")")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules, and tensors whose extents the ranks have agreed on, for tests of what
- * is made of them. On the ranks of a job. */
+/* Rules, and tensors with extents that the ranks of a job have agreed on, for
+ * tests of plans. */
 #ifndef SDG_TESTS_UNIT_AGREED_H
 #define SDG_TESTS_UNIT_AGREED_H
 

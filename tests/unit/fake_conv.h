@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cuDNN of host functions that carries out convolutions' gradients on the
- * streams of tests/unit/fake_cuda.h, and takes nothing that is not legal. */
+/* A fake cuDNN for gradients of convolutions. It enqueues host functions on the
+ * streams of tests/unit/fake_cuda.h, and refuses arguments that cuDNN refuses.
+ * */
 #ifndef SDG_TESTS_UNIT_FAKE_CONV_H
 #define SDG_TESTS_UNIT_FAKE_CONV_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CUDA runtime and an NCCL of host functions, for tests of what is enqueued:
- * streams are queues that nobody works on until the test drains them, in an
- * order that is as bad as the events allow. */
+/* A fake CUDA runtime and NCCL of host functions, for tests of enqueued work. A
+ * stream is a queue; nothing runs until the test drains it, in the worst order
+ * that the events allow. */
 #ifndef SDG_TESTS_UNIT_FAKE_CUDA_H
 #define SDG_TESTS_UNIT_FAKE_CUDA_H
 

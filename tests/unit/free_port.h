@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TCP port for ranks of a test to meet at. */
+/* Finds a free TCP port for the rendezvous of a test's ranks. */
 #ifndef SDG_TESTS_UNIT_FREE_PORT_H
 #define SDG_TESTS_UNIT_FREE_PORT_H
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a test's body on the ranks of a job, and stands in for vendor libraries.
- */
+/*
+ * Runs a test's body on the ranks of a job, and replaces functions of vendor
+ * libraries.
+ * */
 #ifndef SDG_TESTS_UNIT_JOB_H
 #define SDG_TESTS_UNIT_JOB_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows and parts for tests that draw them. */
+/* Random windows and parts. */
 #ifndef SDG_TESTS_UNIT_RANDOM_WINDOW_H
 #define SDG_TESTS_UNIT_RANDOM_WINDOW_H
 

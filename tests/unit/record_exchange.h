@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks say to each other in tests of the control channel. */
+/* Records that ranks exchange in tests of the control channel. */
 #ifndef SDG_TESTS_UNIT_RECORD_EXCHANGE_H
 #define SDG_TESTS_UNIT_RECORD_EXCHANGE_H
 

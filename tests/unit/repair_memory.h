@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan that repairs may take of memory, besides what it computes there
- * and workspaces. */
+/* The scratch memory that a plan with strategy repair may use, besides its
+ * results and workspaces. */
 #ifndef SDG_TESTS_UNIT_REPAIR_MEMORY_H
 #define SDG_TESTS_UNIT_REPAIR_MEMORY_H
 

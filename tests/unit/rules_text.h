@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules for tests of what they say: loaded from a text. */
+/* Loads rules from a text, for tests of the rules file. */
 #ifndef SDG_TESTS_UNIT_RULES_TEXT_H
 #define SDG_TESTS_UNIT_RULES_TEXT_H
 

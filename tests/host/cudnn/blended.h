@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes and betas that are drawn, and results that are blended by these, for
- * tests of ops against their definitions in doubles. */
+/* Random shapes and betas, and expected results beta * old + new, for tests
+ * that compare ops with their definitions in double. */
 #ifndef SDG_TESTS_HOST_CUDNN_BLENDED_H
 #define SDG_TESTS_HOST_CUDNN_BLENDED_H
 
