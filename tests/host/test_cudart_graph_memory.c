@@ -136,7 +136,7 @@ START_TEST(memory_outlives_the_launch_that_allocated_it) {
 }
 END_TEST
 
-START_TEST(graphs_free_before_a_launch_where_told_to) {
+START_TEST(the_auto_free_flag_frees_memory_before_a_launch) {
   cudaStream_t stream = stream_new();
   cudaGraph_t graph;
   cudaGraphExec_t exec;
@@ -203,7 +203,7 @@ int main(void) {
   TCase *tests = tcase_create("memory");
   tcase_add_test(tests, captured_memory_is_used_and_freed);
   tcase_add_test(tests, memory_outlives_the_launch_that_allocated_it);
-  tcase_add_test(tests, graphs_free_before_a_launch_where_told_to);
+  tcase_add_test(tests, the_auto_free_flag_frees_memory_before_a_launch);
   tcase_add_test(tests, graphs_with_memory_do_not_go_everywhere);
   suite_add_tcase(suite, tests);
   return harness_run(suite);

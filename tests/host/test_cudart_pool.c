@@ -254,7 +254,7 @@ START_TEST(advice_about_managed_memory_can_be_read_back) {
 }
 END_TEST
 
-START_TEST(only_managed_memory_is_spoken_of) {
+START_TEST(advice_is_for_managed_memory_only) {
   char *memory;
   int value;
   OK(cudaMalloc((void **)&memory, PAGE));
@@ -290,7 +290,7 @@ int main(void) {
   tcase_add_test(tests, access_and_attributes_are_checked);
   tcase_add_test(tests, threads_share_a_pool);
   tcase_add_test(tests, advice_about_managed_memory_can_be_read_back);
-  tcase_add_test(tests, only_managed_memory_is_spoken_of);
+  tcase_add_test(tests, advice_is_for_managed_memory_only);
   tcase_set_timeout(tests, 60);
   suite_add_tcase(suite, tests);
   return harness_run(suite);

@@ -119,7 +119,7 @@ transformers_are_compared() {
     "$clients/processor" --steps 3
   says out '294 tagged calls with 354 outputs, 215481 elements: none differs'
 }
-products_of_cublaslt_are_compared() {
+products_of_cublas_lt_are_compared() {
   {
     printf 'case\nmemory a 120\nmemory b 240\nmemory c 288\n'
     echo "call matmul_lt a=a b=b c=c ta=N tb=T type=float ctype=float" \
@@ -232,7 +232,7 @@ cases equal_runs_are_equal pieces_and_meshes_are_passed_on \
   every_rank_of_the_whole_view_has_whole_files \
   calls_are_compared whole_views_are_compared \
   products_are_compared transformers_are_compared \
-  products_of_cublaslt_are_compared \
+  products_of_cublas_lt_are_compared \
   the_first_call_that_differs_is_named \
   runs_that_differ_are_told rounding_is_allowed_by_default \
   names_may_be_spelt_in_another_way calls_without_a_tag_are_told \

@@ -165,7 +165,7 @@ products_alone_are_said_to_be_left_out() {
   says out 'for products of matrices alone nothing is drafted'
   [ ! -e r.ini ]
 }
-products_of_cublaslt_are_seen() {
+products_of_cublas_lt_are_seen() {
   # A ReLU follows.
   {
     printf 'case\nmemory a 120\nmemory b 240\nmemory c 288\n'
@@ -288,7 +288,7 @@ managed_memory_is_reported() {
   tr -s ' ' <out | grep -q '^ 4 cudnnSetTensor float y 1x2x8x6 (managed)$'
   says out '1 tensors of these calls are in memory of cudaMallocManaged'
 }
-calls_that_are_left_out_are_owned_up_to() {
+calls_that_are_not_recorded_are_reported() {
   late
   sed -e 's/range(4)/range(12400)/' \
     -e 's/^    assert/    dnn.cudnnSetTensor4dDescriptor(desc, 0, 0, 1, 1, 1 + _ % 4, 1 + _ \/\/ 4)\n    assert/' \
@@ -335,12 +335,12 @@ cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   sums_of_the_program_are_of_the_whole \
   products_of_matrices_are_of_the_whole \
   tokens_of_a_transformer_are_drafted \
-  products_alone_are_said_to_be_left_out products_of_cublaslt_are_seen \
+  products_alone_are_said_to_be_left_out products_of_cublas_lt_are_seen \
   the_view_and_dimension_can_be_chosen \
   ranks_and_meshes_that_do_not_fit_are_refused tokens_on_a_mesh_are_drafted \
   libraries_that_are_loaded_late_are_seen \
   splits_without_a_gain_are_not_drafted managed_memory_is_reported \
-  calls_that_are_left_out_are_owned_up_to distinct_calls_are_told_apart \
+  calls_that_are_not_recorded_are_reported distinct_calls_are_told_apart \
   several_processes_are_added_up \
   processes_that_end_badly_leave_their_calls a_signal_reaches_the_program \
   a_program_without_cudnn_is_an_error

@@ -17,7 +17,7 @@ START_TEST(ranks_join_in_any_order) {
 }
 END_TEST
 
-START_TEST(a_second_process_of_a_rank_is_told_at_once_who_is_it) {
+START_TEST(a_second_process_of_a_rank_fails_at_once_and_names_the_first) {
   ranks_t *ranks = ranks_init(2, 20);
   ranks_start(ranks, ranks_hold);
   ranks_await(ranks, 0, 1);
@@ -115,7 +115,8 @@ int main(void) {
   TCase *cases = tcase_create("joining");
   tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
   tcase_add_loop_test(cases, ranks_join_in_any_order, 0, 4);
-  tcase_add_test(cases, a_second_process_of_a_rank_is_told_at_once_who_is_it);
+  tcase_add_test(cases,
+                 a_second_process_of_a_rank_fails_at_once_and_names_the_first);
   tcase_add_test(cases, a_wrong_size_is_an_error_on_all_that_names_both);
   tcase_add_test(cases, missing_ranks_are_named_in_time_on_all);
   tcase_add_test(cases, a_missing_rank_0_is_named);

@@ -18,7 +18,7 @@ typedef struct said {
   int64_t by;
 } said_t;
 
-START_TEST(memory_is_as_it_was_tagged_last) {
+START_TEST(the_last_tag_of_memory_holds) {
   static const sdg_tag_label_t tag[TAGS];
   said_t table[BYTES] = {{NULL, -1}};
   for (int64_t n = random_cases(20000), call = 1; n > 0; n--, call++) {
@@ -54,7 +54,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("range");
   TCase *cases = tcase_create("range");
-  tcase_add_test(cases, memory_is_as_it_was_tagged_last);
+  tcase_add_test(cases, the_last_tag_of_memory_holds);
   tcase_add_test(cases, a_range_without_memory_is_not_tagged);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

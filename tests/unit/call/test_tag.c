@@ -93,7 +93,7 @@ START_TEST(generations_are_never_reused) {
 }
 END_TEST
 
-START_TEST(a_label_is_of_one_generation) {
+START_TEST(a_label_holds_for_one_generation) {
   static const sdg_tag_label_t label = {.text = "H"};
   static char named[2];
   sdg_tag_touch(&named[0]);
@@ -115,7 +115,7 @@ START_TEST(a_label_is_of_one_generation) {
 }
 END_TEST
 
-START_TEST(a_place_is_of_one_generation) {
+START_TEST(a_place_holds_for_one_generation) {
   static char named;
   sdg_tag_touch(&named);
   ck_assert_int_eq(sdg_tag_place(&named).dims, 0);
@@ -197,8 +197,8 @@ int main(void) {
   tcase_add_test(cases, a_vector_holds_for_one_generation);
   tcase_add_test(cases, a_tag_holds_for_one_generation);
   tcase_add_test(cases, generations_are_never_reused);
-  tcase_add_test(cases, a_label_is_of_one_generation);
-  tcase_add_test(cases, a_place_is_of_one_generation);
+  tcase_add_test(cases, a_label_holds_for_one_generation);
+  tcase_add_test(cases, a_place_holds_for_one_generation);
   tcase_add_test(cases, sharing_forgets_passes_and_keeps_no_agreed_ones);
   tcase_add_test(cases, the_table_grows_and_keeps_what_it_knows);
   tcase_add_test(cases, short_lived_descriptors_do_not_fill_the_table);

@@ -68,7 +68,7 @@ static sdg_status_t body_ends_differ(sdg_control_t *control, ranks_t *ranks) {
   return other >= 0 ? SDG_OK : sdg_fail(SDG_E_INTERNAL, "no difference");
 }
 
-START_TEST(steps_that_are_alike_are_not_told_apart) {
+START_TEST(equal_steps_are_no_divergence) {
   ranks_t *ranks = ranks_init(3, 30);
   ranks_run(ranks, body_steps_alike);
   for (int r = 0; r < ranks->size; r++)
@@ -343,7 +343,7 @@ int main(void) {
   tcase_add_loop_test(cases, every_record_arrives_whole_and_in_order, 0,
                       sizeof sizes / sizeof sizes[0]);
   tcase_add_test(cases, groups_of_one_channel_do_not_disturb_each_other);
-  tcase_add_test(cases, steps_that_are_alike_are_not_told_apart);
+  tcase_add_test(cases, equal_steps_are_no_divergence);
   tcase_add_test(cases, a_step_that_differs_is_seen_by_the_later_rank);
   tcase_add_test(cases, half_a_step_that_is_zero_equals_any);
   tcase_add_test(cases, ends_that_differ_are_seen);

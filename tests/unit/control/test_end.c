@@ -145,7 +145,7 @@ static sdg_status_t body_leave(sdg_control_t *control, ranks_t *ranks) {
   return exchange_once(control, "call 2 cudnnSoftmaxForward");
 }
 
-START_TEST(a_rank_that_left_is_named_by_who_needs_it) {
+START_TEST(a_rank_that_waits_for_a_rank_that_left_names_it) {
   ranks_t *ranks = ranks_init(3, 30);
   ranks_run(ranks, body_leave);
   ranks_assert(ranks, 1, SDG_OK);
@@ -308,7 +308,7 @@ int main(void) {
   tcase_add_test(cases, a_stopped_rank_is_a_timeout_that_names_it);
   tcase_add_test(cases,
                  a_wait_does_not_time_out_because_its_own_process_was_stopped);
-  tcase_add_test(cases, a_rank_that_left_is_named_by_who_needs_it);
+  tcase_add_test(cases, a_rank_that_waits_for_a_rank_that_left_names_it);
   tcase_add_test(cases, the_last_record_of_a_rank_that_left_still_arrives);
   tcase_add_test(cases,
                  a_peer_that_passed_us_is_a_divergence_at_once_on_all_ranks);

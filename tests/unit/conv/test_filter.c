@@ -534,7 +534,7 @@ static void extents_body(int rank) {
   }
 }
 
-START_TEST(extents_of_dx_that_no_dy_is_of_are_refused) {
+START_TEST(extents_of_dx_that_fit_no_dy_are_refused) {
   fake_cuda_ranks_run("y=1", extents_body);
 }
 END_TEST
@@ -568,7 +568,7 @@ int main(void) {
   tcase_set_timeout(cases, 60);
   tcase_add_loop_test(cases, data_gradients_of_ranks_are_those_of_one, 0, 4);
   tcase_add_loop_test(cases, filter_gradients_of_ranks_are_those_of_one, 0, 4);
-  tcase_add_test(cases, extents_of_dx_that_no_dy_is_of_are_refused);
+  tcase_add_test(cases, extents_of_dx_that_fit_no_dy_are_refused);
   tcase_add_test(cases, split_channels_are_refused);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

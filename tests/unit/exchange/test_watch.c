@@ -238,7 +238,7 @@ static void broken_body(void) {
   REQUIRE(atomic_load(&aborts) == 1);
 }
 
-START_TEST(whoever_breaks_the_job_what_is_in_flight_is_ended) {
+START_TEST(transfers_in_flight_end_when_the_job_breaks) {
   run("20", broken_body);
 }
 END_TEST
@@ -251,7 +251,7 @@ static void aborted_body(void) {
   REQUIRE(sdg_comm_check(comm, ncclInProgress, "test") == SDG_E_JOB_BROKEN);
 }
 
-START_TEST(nothing_is_asked_of_an_aborted_communicator) {
+START_TEST(an_aborted_communicator_is_not_queried) {
   run("20", aborted_body);
 }
 END_TEST
@@ -279,8 +279,8 @@ int main(void) {
   tcase_add_test(cases, transfers_that_end_are_no_failure);
   tcase_add_test(cases, a_rank_that_left_without_its_part_is_not_waited_for);
   tcase_add_test(cases, ranks_of_other_groups_may_end_when_they_like);
-  tcase_add_test(cases, whoever_breaks_the_job_what_is_in_flight_is_ended);
-  tcase_add_test(cases, nothing_is_asked_of_an_aborted_communicator);
+  tcase_add_test(cases, transfers_in_flight_end_when_the_job_breaks);
+  tcase_add_test(cases, an_aborted_communicator_is_not_queried);
   tcase_add_test(cases,
                  an_operation_that_stays_in_progress_ends_within_the_limit);
   suite_add_tcase(suite, cases);

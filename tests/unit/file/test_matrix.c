@@ -143,7 +143,7 @@ static sdg_status_t product_load(const char *text, sdg_section_t *out) {
   return status;
 }
 
-START_TEST(programs_say_of_memory_what_a_section_says) {
+START_TEST(tags_of_memory_mean_the_same_as_sections) {
   sdg_section_t section;
   REQUIRE(!product_load("K:y; a = K:y ; c = N:y", &section));
   REQUIRE(section.splits == 1 && section.split[0].dim == SDG_DIM_K);
@@ -258,7 +258,7 @@ int main(void) {
   tcase_add_test(cases, even_parts_are_those_of_matrices_too);
   tcase_add_test(cases, programs_say_what_values_of_their_products_are);
   tcase_add_test(cases, matrices_that_cannot_be_there_are_refused);
-  tcase_add_test(cases, programs_say_of_memory_what_a_section_says);
+  tcase_add_test(cases, tags_of_memory_mean_the_same_as_sections);
   tcase_add_test(cases, impossible_tags_of_memory_are_refused);
   tcase_add_test(cases, in_the_whole_view_programs_say_nothing);
   suite_add_tcase(suite, cases);

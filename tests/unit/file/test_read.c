@@ -200,7 +200,7 @@ static sdg_section_t strategy_said(char *said) {
   return section;
 }
 
-START_TEST(a_strategy_is_of_the_ops_that_have_it) {
+START_TEST(a_strategy_option_applies_to_the_ops_that_have_it) {
   sdg_section_t section = strategy_said("SUNDOG_STRATEGY=adjoint");
   ck_assert(section.adjoint && section.strategy == SDG_STRATEGY_AUTO &&
             section.attention == SDG_STRATEGY_AUTO);
@@ -534,7 +534,7 @@ int main(void) {
   tcase_add_test(cases, several_axes_and_dimensions_are_read);
   tcase_add_test(cases, names_of_extents_are_their_numbers);
   tcase_add_test(cases, options_are_the_defaults_of_sections);
-  tcase_add_test(cases, a_strategy_is_of_the_ops_that_have_it);
+  tcase_add_test(cases, a_strategy_option_applies_to_the_ops_that_have_it);
   tcase_add_test(cases, a_program_can_be_left_to_tag_its_tensors);
   tcase_add_test(cases, the_mesh_option_replaces_that_of_the_file);
   tcase_add_test(cases, the_short_form_is_one_section);

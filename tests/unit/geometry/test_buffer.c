@@ -359,7 +359,7 @@ static void memory_compare(const memory_t *m, sdg_buffers_t *table) {
   }
 }
 
-START_TEST(the_table_is_true_to_memory_that_comes_and_goes) {
+START_TEST(the_table_follows_allocations_and_frees) {
   sdg_mesh_t mesh = mesh_of("y=2", 2);
   for (int64_t n = random_cases(300); n > 0; n--) {
     sdg_buffers_t table = {0};
@@ -477,7 +477,7 @@ int main(void) {
   TCase *tcase = tcase_create("buffer");
   tcase_add_test(tcase, layouts_know_their_bytes_and_their_gaps);
   tcase_add_test(tcase, missing_elements_are_sent_once);
-  tcase_add_test(tcase, the_table_is_true_to_memory_that_comes_and_goes);
+  tcase_add_test(tcase, the_table_follows_allocations_and_frees);
   tcase_add_test(tcase,
                  the_same_tensor_is_found_whatever_the_stride_of_one_element);
   tcase_add_test(tcase, a_tensor_is_found_by_each_description_of_its_elements);

@@ -44,7 +44,7 @@ static void everything_require(const known_t *table) {
     }
 }
 
-START_TEST(a_hint_is_that_of_the_last_write) {
+START_TEST(the_last_write_decides_the_hint) {
   known_t table[BYTES];
   for (int i = 0; i < BYTES; i++)
     table[i] = (known_t){0, -1};
@@ -104,7 +104,7 @@ START_TEST(what_is_written_between_pieces_leaves_them_pieces) {
 }
 END_TEST
 
-START_TEST(copied_bytes_are_known_as_those_they_are_copied_from) {
+START_TEST(a_copy_gets_the_hint_of_its_source) {
   sdg_hint_t rows = SDG_HINT_KNOWN | 1, other = SDG_HINT_KNOWN | 2;
   sdg_hint_put(address(0), 10, false, rows);
   sdg_hint_put(address(12), 8, false, other);
@@ -238,7 +238,7 @@ START_TEST(slices_keep_their_contents_only_where_they_are_written_anew) {
 }
 END_TEST
 
-START_TEST(nothing_is_known_of_no_memory) {
+START_TEST(a_hint_needs_an_address_bytes_and_an_axis) {
   sdg_hint_put(NULL, 8, false, SDG_HINT_KNOWN);
   sdg_hint_put(address(0), 0, false, SDG_HINT_KNOWN);
   sdg_hint_put(address(0), 8, false, 0);
@@ -260,10 +260,10 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("hint");
   TCase *cases = tcase_create("hint");
-  tcase_add_test(cases, a_hint_is_that_of_the_last_write);
+  tcase_add_test(cases, the_last_write_decides_the_hint);
   tcase_add_test(cases, slices_become_the_buffer_that_they_make_up);
   tcase_add_test(cases, what_is_written_between_pieces_leaves_them_pieces);
-  tcase_add_test(cases, copied_bytes_are_known_as_those_they_are_copied_from);
+  tcase_add_test(cases, a_copy_gets_the_hint_of_its_source);
   tcase_add_test(cases, what_may_have_been_overwritten_stays_pieces_of_doubt);
   tcase_add_test(cases, a_part_that_may_have_been_overwritten_is_in_doubt);
   tcase_add_test(cases, contents_are_the_same_wherever_they_lie);
@@ -272,7 +272,7 @@ int main(void) {
   tcase_add_test(cases, pieces_have_the_contents_that_all_of_them_have);
   tcase_add_test(cases,
                  slices_keep_their_contents_only_where_they_are_written_anew);
-  tcase_add_test(cases, nothing_is_known_of_no_memory);
+  tcase_add_test(cases, a_hint_needs_an_address_bytes_and_an_axis);
   tcase_add_test(cases, writes_are_watched_without_hints_where_that_was_asked);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

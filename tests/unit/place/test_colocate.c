@@ -64,7 +64,7 @@ static void alike_body(int rank) {
   end(&tagging, &colocation);
 }
 
-START_TEST(operands_that_are_cut_alike_stay) {
+START_TEST(operands_with_the_same_cuts_are_not_moved) {
   fake_cuda_ranks_run("y=3", alike_body);
 }
 END_TEST
@@ -100,7 +100,7 @@ static void rows_body(int rank) {
   end(&tagging, &colocation);
 }
 
-START_TEST(operands_in_other_rows_come_to_the_one_that_leads) {
+START_TEST(operands_in_other_rows_are_fetched_to_the_leading_ones_rows) {
   fake_cuda_ranks_run("y=3", rows_body);
 }
 END_TEST
@@ -123,7 +123,7 @@ static void sections_body(int rank) {
   end(&tagging, &colocation);
 }
 
-START_TEST(an_operand_is_where_a_section_of_its_own_says) {
+START_TEST(an_operands_own_section_decides_its_place) {
   fake_cuda_ranks_run("y=3", sections_body);
 }
 END_TEST
@@ -139,7 +139,7 @@ static void other_sizes_body(int rank) {
   end(&tagging, &colocation);
 }
 
-START_TEST(operands_of_other_sizes_are_left_to_the_op) {
+START_TEST(operands_of_other_sizes_keep_their_place) {
   fake_cuda_ranks_run("y=3", other_sizes_body);
 }
 END_TEST
@@ -172,10 +172,11 @@ int main(void) {
   Suite *suite = suite_create("colocate");
   TCase *cases = tcase_create("colocate");
   tcase_set_timeout(cases, 60);
-  tcase_add_test(cases, operands_that_are_cut_alike_stay);
-  tcase_add_test(cases, operands_in_other_rows_come_to_the_one_that_leads);
-  tcase_add_test(cases, an_operand_is_where_a_section_of_its_own_says);
-  tcase_add_test(cases, operands_of_other_sizes_are_left_to_the_op);
+  tcase_add_test(cases, operands_with_the_same_cuts_are_not_moved);
+  tcase_add_test(cases,
+                 operands_in_other_rows_are_fetched_to_the_leading_ones_rows);
+  tcase_add_test(cases, an_operands_own_section_decides_its_place);
+  tcase_add_test(cases, operands_of_other_sizes_keep_their_place);
   tcase_add_test(cases,
                  broadcast_operands_are_cut_only_where_they_have_elements);
   suite_add_tcase(suite, cases);

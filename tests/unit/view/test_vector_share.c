@@ -168,7 +168,7 @@ static int64_t elements_to(int64_t from, int64_t to, int64_t inc, int type) {
   return to - from < bytes ? 0 : (to - from - bytes) / step + 1;
 }
 
-START_TEST(each_element_is_one_ranks_which_has_it) {
+START_TEST(each_element_belongs_to_one_rank_that_has_it) {
   int made = 0, of_two = 0;
   for (int64_t cases = random_cases(60000); cases > 0; cases--) {
     sdg_mesh_t mesh = mesh_draw();
@@ -286,7 +286,7 @@ START_TEST(tensors_in_pieces_are_shared_whatever_their_gaps) {
 END_TEST
 
 // Rows of two elements, four apart; the other tensor's rows are in between.
-START_TEST(tensors_in_one_anothers_gaps_are_left_alone) {
+START_TEST(tensors_in_the_gaps_of_others_are_not_shared) {
   const sdg_mesh_t mesh = {.axes = 1, .name = {"y"}, .size = {2}};
   const sdg_split_t split = {.axes = 1};
   const int64_t size[] = {4, 2};
@@ -317,9 +317,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("vector_share");
   TCase *cases = tcase_create("vector_share");
-  tcase_add_test(cases, each_element_is_one_ranks_which_has_it);
+  tcase_add_test(cases, each_element_belongs_to_one_rank_that_has_it);
   tcase_add_test(cases, tensors_in_pieces_are_shared_whatever_their_gaps);
-  tcase_add_test(cases, tensors_in_one_anothers_gaps_are_left_alone);
+  tcase_add_test(cases, tensors_in_the_gaps_of_others_are_not_shared);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

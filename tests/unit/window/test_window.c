@@ -237,7 +237,7 @@ START_TEST(without_padding_all_that_is_made_is_right) {
 }
 END_TEST
 
-START_TEST(the_view_is_padded_where_hardly_anything_is_in_vain) {
+START_TEST(the_view_is_padded_if_little_work_is_wasted) {
   sdg_window_dim_t dim = {.window = {3, 1, 1, 1},
                           .x_extent = 300,
                           .y_extent = 300,
@@ -305,7 +305,7 @@ START_TEST(examples_of_the_header_hold) {
 }
 END_TEST
 
-START_TEST(one_rank_that_owns_all_redoes_nothing_unless_it_wraps) {
+START_TEST(one_rank_repairs_nothing_unless_it_wraps) {
   for (int64_t i = random_cases(CASES / 10); i > 0; i--) {
     sdg_window_t w = random_window(9);
     int64_t n = random_in(1, 40), outputs = sdg_window_outputs(&w, n);
@@ -380,7 +380,7 @@ int main(void) {
   tcase_add_test(cases, a_cut_makes_the_owned_outputs_of_the_whole);
   tcase_add_test(cases, the_cut_of_the_header_holds);
   tcase_add_test(cases, without_padding_all_that_is_made_is_right);
-  tcase_add_test(cases, the_view_is_padded_where_hardly_anything_is_in_vain);
+  tcase_add_test(cases, the_view_is_padded_if_little_work_is_wasted);
   tcase_add_test(cases, examples_of_the_header_hold);
   tcase_add_test(cases, output_count_is_what_fits);
   tcase_add_test(cases, every_output_is_owned_by_its_centre);
@@ -389,7 +389,7 @@ int main(void) {
   tcase_add_test(cases, adjoint_need_is_from_first_to_last_output_that_spans);
   tcase_add_test(cases,
                  adjoint_need_of_all_images_has_every_output_that_wraps_here);
-  tcase_add_test(cases, one_rank_that_owns_all_redoes_nothing_unless_it_wraps);
+  tcase_add_test(cases, one_rank_repairs_nothing_unless_it_wraps);
   tcase_add_test(cases,
                  runs_have_every_output_with_every_input_that_it_sees_once);
   tcase_add_test(cases, the_runs_of_the_header_hold);

@@ -203,7 +203,7 @@ START_TEST(few_planes_equal_the_loop) {
 END_TEST
 
 /* An infinity times one of the padding's zeros would be NaN. */
-START_TEST(what_lies_outside_takes_no_part) {
+START_TEST(elements_outside_the_tensor_are_ignored) {
   scan_all(1 + _i, 150, true);
 }
 END_TEST
@@ -260,7 +260,7 @@ int main(void) {
   tcase_add_test(cases, two_dimensions_equal_the_loop);
   tcase_add_test(cases, three_dimensions_equal_the_loop);
   tcase_add_test(cases, few_planes_equal_the_loop);
-  tcase_add_loop_test(cases, what_lies_outside_takes_no_part, 0, 3);
+  tcase_add_loop_test(cases, elements_outside_the_tensor_are_ignored, 0, 3);
   tcase_add_loop_test(cases, bands_filled_with_zeros_meet_no_infinity, 0, 3);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
