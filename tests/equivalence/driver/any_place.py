@@ -72,8 +72,9 @@ def is_said(family, case):
     if unsaid and not family.sizes_tell:
         return False
     scaled = "scale" in {t.name for t in family.tensors(case)}
-    return not (scaled or unsaid and case["op"] == "dropout") or \
-        family.meets(case, family.placed(case))
+    asked = scaled or unsaid and \
+        case["op"] in ("dropout", "neighborhood_forward")
+    return not asked or family.meets(case, family.placed(case))
 
 
 def draw(rng):

@@ -20,9 +20,14 @@ class Neighborhood(Family):
 
     def meets(self, case, tensors):
         """Where heads are cut, a gradient that nothing says to be whole on every
-        rank is refused (SDG-603)."""
-        return case.get("on.do") != "-" or not any("C" in t.cut
-                                                   for t in tensors)
+        rank is refused (SDG-603). v and o that nothing says to be whole are
+        pieces as large, of heads with more channels."""
+        if not any("C" in t.cut for t in tensors):
+            return True
+        unsaid = [t for t in tensors if case.get("on." + t.name) == "-" and
+                  t.size != case.get("named")]
+        return case.get("on.do") != "-" and \
+            not {"v", "o"} <= {t.name for t in unsaid}
 
     def words(self, rng, setting, case):
         spatial = len(case["size"])
