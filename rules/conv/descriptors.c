@@ -123,8 +123,8 @@ cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
   }
 }
 
-// The fewest bytes between the beginnings of two rows of a tensor: what engines
-// load at once.
+// Whether a piece begins a multiple of LOAD_BYTES behind its tensor's first
+// element. Engines load that many bytes at once.
 static bool aligned(const sdg_operand_t *operand, const sdg_box_t *piece,
                     const sdg_box_t *own) {
   enum { LOAD_BYTES = 16 };
@@ -185,8 +185,7 @@ cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// ---- what a single device would reject
-// ---------------------------------------
+// ---- what a single device rejects ------------------------------------------
 
 // The whole op, on the global tensors.
 static sdg_window_piece_t whole_piece(const sdg_conv_t *conv) {

@@ -69,8 +69,7 @@ sdg_conv_gradient_choose(const sdg_call_t *call,
 /* Reports that the library accepts no algorithm for a piece, with the vendor's
  * status. */
 sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal);
-/* ---- the gradient of the data ---------------------------------------------
- */
+/* ---- the gradient of the data -------------------------------------------- */
 
 /* One image of the domain of x (sdg_window_images). What outputs see in the
  * image is added to the rows of x. */

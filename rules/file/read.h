@@ -46,8 +46,7 @@ sdg_status_t sdg_drafts_short(const char *split,
                               sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 void sdg_drafts_fini(sdg_drafts_t *drafts);
 
-/* ---- from drafts to rules (file.c) ----------------------------------------
- */
+/* ---- from drafts to rules (file.c) --------------------------------------- */
 
 /* Reads what the options ask for, a file or the short form. */
 sdg_status_t sdg_drafts_open(const sdg_options_t *options, bool thorough,

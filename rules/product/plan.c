@@ -81,8 +81,7 @@ static bool can_follow(const sdg_product_parts_t *m) {
   return sdg_product_can_follow(m, &m->tagging->placement[0].part[SDG_K]);
 }
 
-// ---- whole view
-// --------------------------------------------------------------
+// ---- whole view -------------------------------------------------------------
 
 static sdg_status_t share_fill(const sdg_product_parts_t *m,
                                sdg_share_t *share) {
@@ -157,8 +156,7 @@ out:
   return status;
 }
 
-// ---- shard view
-// --------------------------------------------------------------
+// ---- shard view -------------------------------------------------------------
 
 typedef struct shard {
   const sdg_product_parts_t *m;

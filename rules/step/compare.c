@@ -337,8 +337,7 @@ sdg_status_t sdg_compare_call(const sdg_call_t *call,
   return status;
 }
 
-// ---- what ranks have in common of an operand
-// ---------------------------------
+// ---- what ranks have in common of an operand --------------------------------
 
 // For an operand that is not split beside operands that are: these read it as
 // one tensor.

@@ -54,8 +54,7 @@ sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
                                    sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
-/* ---- assembled tensors: in scratch, of a rank's own rows and of messages ----
- */
+/* ---- assembled tensors: in scratch, of a rank's own rows and of messages   */
 
 /* Assembles what this rank has itself. Rows of slab `to` outside `domain` (in
  * the domain's coordinates) become zero. Rows that the transfer finds on this

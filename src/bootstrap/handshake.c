@@ -61,8 +61,7 @@ int sdg_handshake_same_user(int fd) {
          bytes == sizeof peer && peer.uid == geteuid();
 }
 
-// ---- rank 0's side
-// -----------------------------------------------------------
+// ---- rank 0's side ----------------------------------------------------------
 
 enum {
   STRANGERS = 32,       // most connections that have not sent a hello

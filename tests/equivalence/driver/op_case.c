@@ -72,8 +72,7 @@ static int bad(const char *word) {
   return OP_BAD_SCRIPT;
 }
 
-/* ---- what rows ask --------------------------------------------------------
- */
+/* ---- what rows ask ------------------------------------------------------- */
 
 const char *op_text(const op_call_t *call, const char *key,
                     const char *fallback) {
@@ -175,8 +174,7 @@ int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]) {
   return OP_OTHER_EXTENTS;
 }
 
-/* ---- tensors -------------------------------------------------------------
- */
+/* ---- tensors ------------------------------------------------------------- */
 
 static int read_type(const char *word, cudnnDataType_t *out) {
   static const struct {
@@ -303,8 +301,7 @@ static void forget_tensors(void) {
   g.tensors = 0;
 }
 
-/* ---- calls ---------------------------------------------------------------
- */
+/* ---- calls --------------------------------------------------------------- */
 
 static const op_row_t *families[FAMILIES];
 
@@ -372,8 +369,7 @@ static void forget_calls(void) {
   g.calls = 0;
 }
 
-/* ---- the script -----------------------------------------------------------
- */
+/* ---- the script ---------------------------------------------------------- */
 
 static int spread(const char *name) {
   const op_tensor_t *t = find(name);

@@ -40,8 +40,7 @@ static void note(char what) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- whose memory it is ----------------------------------------------------
- */
+/* ---- whose memory it is -------------------------------------------------- */
 
 typedef struct range {
   uintptr_t lo, hi;
@@ -118,8 +117,7 @@ PUBLIC void *aligned_alloc(size_t alignment, size_t bytes) {
   return __libc_memalign(alignment, bytes);
 }
 
-/* ---- the vendors' functions ------------------------------------------------
- */
+/* ---- the vendors' functions ---------------------------------------------- */
 
 static void *next(const char *library, const char *name) {
   void *found = dlsym(RTLD_NEXT, name);
@@ -218,8 +216,7 @@ CUDNN(cudnnPoolingBackward,
        void *dx_data),
       (h, pool, alpha, y, y_data, dy, dy_data, x, x_data, beta, dx, dx_data))
 
-/* ---- marks -----------------------------------------------------------------
- */
+/* ---- marks --------------------------------------------------------------- */
 
 static __attribute__((constructor)) void begin(void) {
   void *frame[FRAMES];

@@ -157,8 +157,7 @@ START_TEST(halves_are_read_as_numbers) {
 }
 END_TEST
 
-// ---- who does what
-// -----------------------------------------------------------
+// ---- who does what ----------------------------------------------------------
 
 typedef struct setting {
   sdg_mesh_t mesh;
@@ -381,8 +380,7 @@ START_TEST(sums_over_three_ranks_take_what_the_formulas_say) {
 }
 END_TEST
 
-// ---- the shard view
-// ------------------------------------------------------------
+// ---- the shard view ---------------------------------------------------------
 
 // What a rank of three gets: hidden units are cut 11+11+10, tokens 20+20+20.
 typedef struct row {
