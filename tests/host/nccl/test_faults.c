@@ -299,7 +299,9 @@ static void play_join_random(const rank_info_t *info) {
   }
   if (state == ncclSuccess) {
     float *device = device_floats();
-    NCCL(all_reduce(device, COUNT, comm));
+    /* The death may be known by now. */
+    ncclResult_t result = all_reduce(device, COUNT, comm);
+    RANK_REQUIRE(result == ncclSuccess || result == ncclRemoteError);
     cudaStreamSynchronize(0);
   }
   NCCL(ncclCommAbort(comm));
