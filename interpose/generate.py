@@ -11,7 +11,6 @@ usage: generate.py OUTPUT entries.def cublas.def families.def arguments.def FILE
                    arguments; where each op has which argument
   stubs.S  exported stubs and their slots
           map      version script
-          md       the table for people
           names    their names, as C's texts
 """
 import re
@@ -29,6 +28,8 @@ ACCESSES = {'in': (1, 0), 'out': (1, 1), 'inout': (1, 1), 'device': (1, 1),
             'written': (0, 1)}
 # Kinds of memory whose sizes are given by parameters, named as arguments.
 SIZED_CLASSES = {'read': (1, 3), 'written': (1, 3), 'allocated': (1, 2)}
+# What the first parameter of such an entry is.
+SUBJECTS = {'create': 'created', 'set': 'changed', 'destroy': 'destroyed'}
 LIBRARIES = 'cudnn cudart cublas cublasLt nccl'.split()
 # Values that cuBLAS may write to host memory before it returns and that do
 # not have a type of their own: bytes of which parameter.
@@ -259,40 +260,95 @@ def read_families(path):
         ROLES[role] = re.findall(r'\w+', flags)
 
 
+def read_arguments(path):
+    ARGUMENTS.update((name, kind) for kind, name in re.findall(
+        r'^SDG_(\w+)\((\w+)\)', open(path).read(), re.M))
+
+
+def rows(path):
+    """The lines of entries.def with their numbers, without comments; what stands
+    in parentheses is one line."""
+    held = ''
+    for number, line in enumerate(open(path), 1):
+        if line.startswith('#') or not line.strip():
+            continue
+        line = f'{held} {line.strip()}' if held else line.rstrip()
+        held = line if line.count('(') > line.count(')') else ''
+        if not held:
+            yield number, line
+
+
+def declared(text):
+    """C type and name of a prototype's parameter."""
+    ctype, name = re.match(r'(.*?)(\w+(?:\[\])?)$', text).groups()
+    if name.endswith('[]'):
+        ctype, name = ctype.strip() + ' *', name[:-2]
+    return re.sub(r'\* ?(?=const)', '*', ctype.strip()), name
+
+
+def class_of(ctype, kind, is_first):
+    """Of a parameter that entries.def lists in parentheses, None: its type does
+    not tell."""
+    if ctype.endswith('cudnnHandle_t'):
+        return 'handle'
+    if is_first and kind in SUBJECTS:
+        return SUBJECTS[kind]
+    if ctype == 'cudaStream_t':
+        return 'stream'
+    if not ctype.endswith('*'):
+        return 'value'
+    is_data = 'void' in ctype or ctype.count('*') > 1
+    return None if is_data and kind != 'pass' else 'host'
+
+
 def read(path):
-    entries, group, seen = [], [], set()
+    entries, group, seen, head = [], [], set(), None
 
     def fault(number, text):
         sys.exit(f'{path}:{number}: {text}')
 
-    for number, line in enumerate(open(path), 1):
-        line = line.rstrip()
-        if not line or line.startswith('#'):
-            continue
-        if line.startswith('entry '):
-            head, arrow, ctype = line.partition(' -> ')
-            words = head.split()
-            if not arrow or len(words) < 4:
+    def begin(number, name, library, kind, flags, ctype):
+        names = [name] + [f'{name}_{f}' for f in flags if f[:2] == 'pt']
+        if seen & set(names):
+            fault(number, f'{name} is in the table already')
+        seen.update(names)
+        group[:] = [Entry(n, name, library, kind, flags, ctype) for n in names]
+        entries.extend(group)
+
+    for number, line in rows(path):
+        words = line.split()
+        if words[0] in ('entry', 'entries'):
+            left, arrow, ctype = line.partition(' -> ')
+            named = words[0] == 'entry'
+            names, words = left.split()[1:1 + named], left.split()[1 + named:]
+            if not arrow or len(words) < 2:
                 fault(number, 'not "entry NAME LIBRARY KIND ... -> TYPE"')
-            _, name, library, kind, *flags = words
+            library, kind, *flags = words
             if library not in LIBRARIES:
                 fault(number, f'unknown library {library}')
             if kind not in [*FAMILIES, *OTHER_KINDS]:
                 fault(number, f'unknown kind {kind}')
             if set(flags) - {'query', 'ptsz', 'ptds', 'everything', 'extern',
-                           'called', 'space'}:
+                             'called', 'space'}:
                 fault(number, f'unknown flag in {flags}')
-            names = [name] + [f'{name}_{f}' for f in flags if f[:2] == 'pt']
-            if seen & set(names):
-                fault(number, f'{name} is in the table already')
-            seen |= set(names)
-            group = [Entry(n, name, library, kind, flags, ctype)
-                     for n in names]
-            entries += group
+            head = library, kind, flags, ctype
+            for name in names:
+                begin(number, name, *head)
             continue
         if line.startswith('  writes '):
             for entry in group:
                 entry.writes = line.removeprefix('  writes ').strip()
+            continue
+        listed = re.fullmatch(r'  (\w*)\((.*)\)', line)
+        if listed and listed[1] and head:
+            begin(number, listed[1], *head)
+        if listed and group:
+            for ctype, name in map(declared, listed[2].split(', ')):
+                kind = class_of(ctype, head[1], not group[0].parameters)
+                if not kind:
+                    fault(number, f'the type of {name} does not tell its class')
+                for entry in group:
+                    entry.parameters.append(Parameter(name, [kind], ctype))
             continue
         left, colon, ctype = line.strip().partition(' : ')
         name, *words = left.split()
@@ -329,10 +385,7 @@ def read(path):
 
 def parameter_of(text):
     """A parameter of a C prototype, with its class by its type alone."""
-    ctype, name = re.match(r'(.*?)(\w+(?:\[\])?)$', text).groups()
-    if name.endswith('[]'):
-        ctype, name = ctype.strip() + ' *', name[:-2]
-    ctype = re.sub(r'\* ?(?=const)', '*', ctype.strip())
+    ctype, name = declared(text)
     if ctype.count('*') > 1:
         kind = 'everything'
     elif ctype.endswith('*'):
@@ -1132,30 +1185,18 @@ def version_map(entries):
         f'    {n};\n' for n in names) + '  local: *;\n};\n'
 
 
-def markdown(entries):
-    out = ['| entry | library | kind | operands |', '|---|---|---|---|']
-    for e in entries:
-        operands = ', '.join(f'{p.argument.lower()} (`{p.name}`)'
-                             for p in e.operands() if e.is_op())
-        kind = e.kind + (', query' if e.query else '')
-        out.append(f'| `{e.name}` | {e.library} | {kind} | {operands} |')
-    return '\n'.join(out + [''])
-
-
 def names_inc(entries):
     return ''.join(f'"{e.name}",\n' for e in entries)
 
 
 def main():
     writers = {'args.h': args_h, 'probes.c': probes_c, 'stubs.S': stubs_s,
-               'map': version_map, 'md': markdown,
-               'names': names_inc, 'invoke.c': invoke_c,
+               'map': version_map, 'names': names_inc, 'invoke.c': invoke_c,
                'called.def': called_def}
     if len(sys.argv) != 7 or sys.argv[1] not in writers:
         sys.exit(__doc__)
     read_families(sys.argv[4])
-    ARGUMENTS.update((name, kind) for kind, name in re.findall(
-        r'^SDG_(\w+)\((\w+)\)', open(sys.argv[5]).read(), re.M))
+    read_arguments(sys.argv[5])
     entries = read(sys.argv[2]) + read_prototypes(sys.argv[3])
     text = writers[sys.argv[1]](entries)
     with open(sys.argv[-1], 'w') as out:
