@@ -17,12 +17,6 @@ static bool is_query(const sdg_call_t *call) {
   return call->entry == SDG_ENTRY_cudnnGetMultiHeadAttnBuffers;
 }
 
-static bool attention_knows(const sdg_call_t *call) {
-  return is_query(call) || call->entry == SDG_ENTRY_cudnnMultiHeadAttnForward ||
-         call->entry == SDG_ENTRY_cudnnMultiHeadAttnBackwardData ||
-         call->entry == SDG_ENTRY_cudnnMultiHeadAttnBackwardWeights;
-}
-
 static sdg_status_t lengths_describe(const sdg_call_t *call,
                                      const sdg_attention_t *a, char *out,
                                      size_t out_bytes) {
@@ -127,7 +121,6 @@ static const sdg_op_reuse_t reuse = {
 
 const sdg_op_t sdg_op_attention = {
     .family = SDG_FAMILY_ATTENTION,
-    .knows = attention_knows,
     .describe = attention_describe,
     .key = attention_key,
     .colocate = sdg_attention_colocate,

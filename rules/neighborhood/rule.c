@@ -7,11 +7,6 @@
 #include "rules/place/op.h"
 #include "src/sundog.h"
 
-static bool neighborhood_knows(const sdg_call_t *call) {
-  (void)call;
-  return true;
-}
-
 static sdg_status_t neighborhood_describe(const sdg_call_t *call, char *out,
                                           size_t out_bytes) {
   const sundog_neighborhood_t *how = call->args;
@@ -41,7 +36,6 @@ static int neighborhood_key(const sdg_call_t *call, uint64_t *out) {
 
 const sdg_op_t sdg_op_neighborhood = {
     .family = SDG_FAMILY_NEIGHBORHOOD,
-    .knows = neighborhood_knows,
     .describe = neighborhood_describe,
     .key = neighborhood_key,
     .colocate = sdg_neighborhood_colocate,

@@ -77,7 +77,7 @@ out:
 sdg_status_t sdg_colocate_alone(const sdg_call_t *call, const sdg_op_t *op,
                                 const sdg_section_t *section, bool *out_can) {
   *out_can = true;
-  if (!op || !op->colocate || !op->knows(call) ||
+  if (!sdg_op_knows(op, call) || !op->colocate ||
       sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES))
     return SDG_OK;
   for (int r = 0; r < sdg_job_group()->count && *out_can; r++)
@@ -180,7 +180,7 @@ sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
   char text[2][400];
   bool fit;
   if (!op || !sdg_family_is(call->family, SDG_FAMILY_WINDOWED) ||
-      !op->colocate || !op->knows(call) || is_tagged(call))
+      !op->colocate || !sdg_op_knows(op, call) || is_tagged(call))
     return SDG_OK;
   SDG_TRY(pieces_fit(call, rules, op, index, &fit, &colocation));
   if (!fit)

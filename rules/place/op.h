@@ -117,7 +117,8 @@ typedef struct sdg_op_reuse {
 struct sdg_colocation;
 typedef struct sdg_op {
   sdg_family_t family;
-  /* True if the op carries out or answers this entry. */
+  /* True if the op carries out or answers this entry. NULL: it does so for each
+   * entry of its family in entries.def. */
   bool (*knows)(const sdg_call_t *call);
   /* The op's parameters as text, compared literally between ranks. */
   sdg_status_t (*describe)(const sdg_call_t *call, char *out, size_t out_bytes);
@@ -148,6 +149,11 @@ typedef struct sdg_op {
 } sdg_op_t;
 
 enum { SDG_OP_KEYS = 4 };
+
+/* True if `op` (NULL: none) carries out or answers this call. */
+static inline bool sdg_op_knows(const sdg_op_t *op, const sdg_call_t *call) {
+  return op && (!op->knows || op->knows(call));
+}
 
 #define SDG_FAMILY(name, op, word, dims, flags)                                \
   extern const sdg_op_t sdg_op_##op;

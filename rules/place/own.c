@@ -62,7 +62,7 @@ static sdg_status_t piece_fail(const sdg_call_t *call,
 }
 
 sdg_status_t sdg_own_check(const sdg_call_t *call, const sdg_op_t *op) {
-  if (!op || !op->knows(call))
+  if (!sdg_op_knows(op, call))
     return SDG_OK;
   if (op->shard && op->shard->own)
     SDG_TRY(op->shard->own(call));

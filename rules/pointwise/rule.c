@@ -13,25 +13,6 @@
 #include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
-static bool pointwise_knows(const sdg_call_t *call) {
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnActivationForward:
-  case SDG_ENTRY_cudnnActivationBackward:
-  case SDG_ENTRY_cudnnAddTensor:
-  case SDG_ENTRY_cudnnOpTensor:
-  case SDG_ENTRY_cudnnScaleTensor:
-  case SDG_ENTRY_cudnnSetTensor:
-  case SDG_ENTRY_cudnnTransformTensor:
-  case SDG_ENTRY_cudnnTransformTensorEx:
-  case SDG_ENTRY_cudnnDropoutForward:
-  case SDG_ENTRY_cudnnDropoutBackward:
-  case SDG_ENTRY_cudnnDropoutGetReserveSpaceSize:
-    return true;
-  default:
-    return false;
-  }
-}
-
 // Paddings and foldings of TransformTensorEx, which change extents.
 typedef struct turn {
   cudnnTensorFormat_t format;
@@ -176,7 +157,6 @@ static const sdg_op_numbers_t numbers = {
 
 const sdg_op_t sdg_op_pointwise = {
     .family = SDG_FAMILY_POINTWISE,
-    .knows = pointwise_knows,
     .describe = pointwise_describe,
     .colocate = pointwise_meet,
     .key = pointwise_key,

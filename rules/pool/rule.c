@@ -133,18 +133,6 @@ void sdg_pool_fini(sdg_pool_t *pool) {
   sdg_window_op_fini(&pool->op);
 }
 
-static bool pool_knows(const sdg_call_t *call) {
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnPoolingForward:
-  case SDG_ENTRY_cudnnPoolingBackward:
-  case SDG_ENTRY_cudnnGetPooling2dForwardOutputDim:
-  case SDG_ENTRY_cudnnGetPoolingNdForwardOutputDim:
-    return true;
-  default:
-    return false;
-  }
-}
-
 static sdg_status_t pool_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) {
   sdg_pool_parameters_t p;
@@ -251,7 +239,6 @@ static const sdg_op_shard_t shard = {
 
 const sdg_op_t sdg_op_pool = {
     .family = SDG_FAMILY_POOL,
-    .knows = pool_knows,
     .describe = pool_describe,
     .colocate = pool_meet,
     .key = pool_key,

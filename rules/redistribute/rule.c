@@ -16,11 +16,6 @@
 
 enum { X, Y };
 
-static bool redistribute_knows(const sdg_call_t *call) {
-  (void)call;
-  return true;
-}
-
 static sdg_status_t redistribute_describe(const sdg_call_t *call, char *out,
                                           size_t out_bytes) {
   snprintf(out, out_bytes, "from '%s' to '%s'", call->operand[X].label->text,
@@ -144,7 +139,6 @@ static sdg_status_t redistribute_plan(const sdg_call_t *call,
 
 const sdg_op_t sdg_op_redistribute = {
     .family = SDG_FAMILY_REDISTRIBUTE,
-    .knows = redistribute_knows,
     .describe = redistribute_describe,
     .key = redistribute_key,
     .plan = redistribute_plan,

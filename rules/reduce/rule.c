@@ -72,17 +72,6 @@ int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return status;
 }
 
-static bool reduce_knows(const sdg_call_t *call) {
-  switch (call->entry) {
-  case SDG_ENTRY_cudnnReduceTensor:
-  case SDG_ENTRY_cudnnGetReductionIndicesSize:
-  case SDG_ENTRY_cudnnGetReductionWorkspaceSize:
-    return true;
-  default:
-    return false;
-  }
-}
-
 static sdg_status_t reduce_describe(const sdg_call_t *call, char *out,
                                     size_t out_bytes) {
   sdg_reduce_t r;
@@ -151,7 +140,6 @@ static const sdg_op_shard_t shard = {
 
 const sdg_op_t sdg_op_reduce = {
     .family = SDG_FAMILY_REDUCE,
-    .knows = reduce_knows,
     .describe = reduce_describe,
     .colocate = reduce_meet,
     .key = reduce_key,

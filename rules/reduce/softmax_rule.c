@@ -51,11 +51,6 @@ uint64_t sdg_softmax_memory(const sdg_call_t *call) {
   return bits;
 }
 
-static bool softmax_knows(const sdg_call_t *call) {
-  return call->entry == SDG_ENTRY_cudnnSoftmaxForward ||
-         call->entry == SDG_ENTRY_cudnnSoftmaxBackward;
-}
-
 static sdg_status_t softmax_describe(const sdg_call_t *call, char *out,
                                      size_t out_bytes) {
   sdg_softmax_t softmax;
@@ -102,7 +97,6 @@ static const sdg_op_shard_t shard = {
 
 const sdg_op_t sdg_op_softmax = {
     .family = SDG_FAMILY_SOFTMAX,
-    .knows = softmax_knows,
     .describe = softmax_describe,
     .colocate = softmax_meet,
     .key = softmax_key,

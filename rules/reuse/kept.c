@@ -26,7 +26,7 @@ static uint64_t placement_mix(uint64_t hash, const sdg_placement_t *placement) {
 
 static int part_of(const sdg_call_t *call, const sdg_op_t *op,
                    bool *out_first) {
-  return op && op->reuse && op->reuse->leaves && op->knows(call)
+  return sdg_op_knows(op, call) && op->reuse && op->reuse->leaves
              ? op->reuse->leaves(call, out_first, NULL)
              : -1;
 }

@@ -47,7 +47,7 @@ void sdg_prefetch_forget(void) {
 
 static int part_of(const sdg_call_t *call, const sdg_op_t *op,
                    bool *out_first) {
-  return op && op->reuse && op->reuse->prefetch && op->knows(call)
+  return sdg_op_knows(op, call) && op->reuse && op->reuse->prefetch
              ? op->reuse->prefetch(call, out_first)
              : -1;
 }

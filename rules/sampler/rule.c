@@ -6,11 +6,6 @@
 #include "rules/sampler/plan.h"
 #include "rules/vendor/argument.h"
 
-// Of the family: what one device refuses is refused by sdg_sampler_check, too.
-static bool sampler_knows(const sdg_call_t *call) {
-  return call->operands > 0;
-}
-
 // What is multiplied by zero is not read. A call without a scalar is refused.
 static int sampler_key(const sdg_call_t *call, uint64_t *out) {
   out[0] = (uint64_t)(sdg_call_scalar(call, SDG_BETA) != 0) |
@@ -72,7 +67,6 @@ static const sdg_op_shard_t shard = {
 
 const sdg_op_t sdg_op_sampler = {
     .family = SDG_FAMILY_SAMPLER,
-    .knows = sampler_knows,
     .describe = sdg_sampler_describe,
     .key = sampler_key,
     .colocate = sampler_colocate,

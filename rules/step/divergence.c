@@ -28,7 +28,7 @@ uint32_t sdg_divergence_hash(const sdg_call_t *call, const sdg_op_t *op,
   char text[TEXT_BYTES] = "";
   uint32_t hash = mix(FNV_BASE, call->entry_name, strlen(call->entry_name));
   // A call that the op cannot describe is refused elsewhere.
-  if (op && op->knows(call) && op->describe(call, text, sizeof text) == SDG_OK)
+  if (sdg_op_knows(op, call) && op->describe(call, text, sizeof text) == SDG_OK)
     hash = mix(hash, text, strlen(text));
   bool lacks = sdg_step_null_operand(call, op);
   hash = mix(hash, &lacks, sizeof lacks);
@@ -133,7 +133,7 @@ sdg_status_t sdg_divergence_check(const sdg_call_t *call, const sdg_op_t *op,
                                   uint32_t hash) {
   double scalar[SDG_CALL_SCALARS];
   int count = 0;
-  if (op && op->knows(call))
+  if (sdg_op_knows(op, call))
     count = op->numbers && op->numbers->scalars
                 ? op->numbers->scalars(call, scalar)
                 : sdg_call_scalars(call, scalar);

@@ -43,7 +43,7 @@ void sdg_plan_key_make(const sdg_call_t *call, const sdg_op_t *op,
                           (uint64_t)!call->operand[i].data << (ROLE_BITS - 1) |
                           (uint64_t)call->operand[i].role;
   out_key->op_generation = call->op_generation;
-  if (op && op->knows(call))
+  if (sdg_op_knows(op, call))
     (void)op->key(call, out_key->number);
 }
 

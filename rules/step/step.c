@@ -68,15 +68,15 @@ static void details_fini(sdg_details_t *details) {
 sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_op_t *op,
                             int64_t *out_wait_ns) {
   char parameters[PARAMETERS_BYTES] = "";
-  if (op && op->knows(call))
+  if (sdg_op_knows(op, call))
     SDG_TRY(op->describe(call, parameters, sizeof parameters));
   int64_t sizes[SDG_AGREE_SIZES];
   int count = 0;
-  if (op && op->knows(call) && op->numbers && op->numbers->sizes)
+  if (sdg_op_knows(op, call) && op->numbers && op->numbers->sizes)
     count = op->numbers->sizes(call, sizes);
   sdg_details_t details = {.count = {0}};
   sdg_status_t status = SDG_OK;
-  if (op && op->knows(call) && op->numbers && op->numbers->details &&
+  if (sdg_op_knows(op, call) && op->numbers && op->numbers->details &&
       !sdg_setup_is_whole())
     status = details_fill(call, op, &details);
   if (status == SDG_OK)

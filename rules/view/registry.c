@@ -39,7 +39,7 @@ static const sdg_op_t *const ops[SDG_FAMILY_COUNT] = {
 
 bool sdg_registry_knows(const sdg_call_t *call) {
   const sdg_op_t *op = ops[call->family];
-  return op && op->knows(call);
+  return sdg_op_knows(op, call);
 }
 
 static int vendor_status(sdg_status_t status, sdg_stream_kind_t library) {

@@ -87,7 +87,7 @@ sdg_status_t sdg_shard_derive(const sdg_call_t *call, const sdg_rules_t *rules,
     return sdg_shard_unmatched(call, rules, local);
   memset(&out->colocation, 0, sizeof out->colocation);
   sdg_status_t status = sdg_ones_check(call, op, section);
-  if (status == SDG_OK && (!op || !op->knows(call)))
+  if (status == SDG_OK && (!sdg_op_knows(op, call)))
     status = sdg_fail(SDG_E_NO_RULE, "%s", call->entry_name);
   else if (status == SDG_OK)
     status = sdg_colocate_find(call, rules, op, tagging, &out->colocation,

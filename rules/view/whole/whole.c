@@ -41,7 +41,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_op_t *op,
   bool periodic = !lacks && op &&
                   sdg_family_is(call->family, SDG_FAMILY_WINDOWED) &&
                   tagging->section->wrap;
-  bool knows = !lacks && op && op->share && op->knows(call);
+  bool knows = !lacks && sdg_op_knows(op, call) && op->share;
   if (periodic && !knows)
     return sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
                     call->entry_name);
@@ -93,7 +93,7 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
 // depends on whether ranks have more.
 static int more_of(const sdg_call_t *call, const sdg_op_t *op) {
   bool first = false;
-  int operand = op && op->reuse && op->reuse->prefetch && op->knows(call)
+  int operand = sdg_op_knows(op, call) && op->reuse && op->reuse->prefetch
                     ? op->reuse->prefetch(call, &first)
                     : -1;
   return first ? -1 : operand;
