@@ -206,9 +206,5 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
   if (status == SDG_OK)
     status = way_make(&m, sequence);
   sdg_attention_maker_fini(&m);
-  if (status == SDG_OK)
-    *out_plan = m.plan;
-  else
-    sdg_plan_destroy(m.plan);
-  return status;
+  return sdg_plan_finish(m.plan, status, out_plan);
 }

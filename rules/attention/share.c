@@ -60,9 +60,7 @@ static sdg_status_t plan_make(sdg_attention_maker_t *m) {
   m->plan = sdg_plan_create(m->merges ? "merge" : "window");
   if (!m->plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  m->plan->share = sdg_share_create(sdg_mesh_ranks(m->tagging->mesh));
-  if (!m->plan->share)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_share_create(sdg_mesh_ranks(m->tagging->mesh), &m->plan->share));
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(reads_fill(m));
   SDG_TRY(outputs_add(m));
@@ -154,11 +152,7 @@ sdg_status_t sdg_attention_share(const sdg_call_t *call,
   if (status == SDG_OK && m.rows && sdg_attention_maker_blind(&m) < 0)
     status = plan_make(&m);
   sdg_attention_maker_fini(&m);
-  if (status == SDG_OK)
-    *out_plan = m.plan;
-  else
-    sdg_plan_destroy(m.plan);
-  return status;
+  return sdg_plan_finish(m.plan, status, out_plan);
 }
 
 sdg_status_t sdg_attention_note(const sdg_call_t *call,

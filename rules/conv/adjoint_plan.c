@@ -244,10 +244,7 @@ static sdg_status_t plan_make(const sdg_call_t *call,
   for (int i = 0; i < sides_of(m); i++)
     sdg_scatter_add_fini(&m->back[i]);
   *out_refusal = m->refusal;
-  if (status == SDG_OK)
-    *out_plan = m->plan;
-  else
-    sdg_plan_destroy(m->plan);
+  status = sdg_plan_finish(m->plan, status, out_plan);
   free(m);
   return status;
 }

@@ -108,11 +108,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, sdg_axes_t axes,
   plan->why =
       "the rank computes the sum for its own piece; the ranks' sums are added";
   sdg_status_t status = plan_fill(call, plan, axes, there, own);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }
 
 static sdg_status_t call_check(const sdg_call_t *call,
@@ -164,18 +160,14 @@ sdg_status_t sdg_conv_bias_share(const sdg_call_t *call,
       db->dims != dy->dims || placement->dims != dy->dims ||
       placement->split[1].axes)
     return SDG_OK;
-  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
-  if (!share)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_share_t *share;
+  SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
   sdg_box_t there = sdg_operand_box(dy);
   sdg_box_t own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
   sdg_status_t status;
   SDG_TRY_GOTO(share_fill(share, call, tagging), fail);
   SDG_TRY_GOTO(plan_make(call, tagging->sum_axes, &there, &own, out_plan),
                fail);
-  (*out_plan)->share = share;
-  return SDG_OK;
 fail:
-  sdg_share_destroy(share);
-  return status;
+  return sdg_plan_finish_share(share, status, out_plan);
 }

@@ -265,11 +265,7 @@ static sdg_status_t plan_make(const sdg_call_t *call,
   free(maker.message);
   free(maker.part);
   *out_refusal = maker.refusal;
-  if (status == SDG_OK)
-    *out_plan = maker.plan;
-  else
-    sdg_plan_destroy(maker.plan);
-  return status;
+  return sdg_plan_finish(maker.plan, status, out_plan);
 }
 
 static sdg_status_t strategies_try(const sdg_call_t *call,
@@ -368,20 +364,16 @@ static sdg_status_t placed_share(const sdg_call_t *call,
   sdg_status_t status;
   const char *why;
   bool adjoint = sdg_conv_adjoint_chosen(call, tagging, &dgrad, &why);
-  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
-  if (!share) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
-    goto done;
-  }
-  SDG_TRY_GOTO(share_fill(share, call, &dgrad, tagging, adjoint), done);
+  sdg_share_t *share;
+  SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share), done);
+  SDG_TRY_GOTO(share_fill(share, call, &dgrad, tagging, adjoint), fail);
   SDG_TRY_GOTO(adjoint
                    ? sdg_conv_adjoint_plan(call, tagging, &dgrad, why, out_plan)
                    : whole_plan(call, &dgrad, tagging->section, out_plan),
-               done);
-  (*out_plan)->share = share;
-  share = NULL;
+               fail);
+fail:
+  status = sdg_plan_finish_share(share, status, out_plan);
 done:
-  sdg_share_destroy(share);
   sdg_conv_data_fini(&dgrad);
   return status;
 }

@@ -156,11 +156,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
   free(maker.slabs);
   free(maker.strip);
   *out_refusal = maker.refusal;
-  if (status == SDG_OK)
-    *out_plan = maker.plan;
-  else
-    sdg_plan_destroy(maker.plan);
-  return status;
+  return sdg_plan_finish(maker.plan, status, out_plan);
 }
 
 static sdg_status_t strategies_try(const sdg_call_t *call,
@@ -250,17 +246,13 @@ static sdg_status_t share_make(const sdg_call_t *call, const sdg_conv_t *conv,
                                 : SDG_STRATEGY_AUTO;
   const order_t order = {"window", &conv->op.x_box, 0, tagging->sum_axes,
                          false};
-  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
+  sdg_share_t *share;
   sdg_status_t status;
-  if (!share)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
   SDG_TRY_GOTO(share_fill(share, call, conv, tagging), fail);
   SDG_TRY_GOTO(strategies_try(call, conv, &order, strategy, out_plan), fail);
-  (*out_plan)->share = share;
-  return SDG_OK;
 fail:
-  sdg_share_destroy(share);
-  return status;
+  return sdg_plan_finish_share(share, status, out_plan);
 }
 
 sdg_status_t sdg_conv_filter_share(const sdg_call_t *call,

@@ -193,20 +193,16 @@ static sdg_status_t share_make(const sdg_call_t *call,
                                sdg_plan_t **out_plan) {
   client_t client = {call, conv};
   sdg_window_client_t window = client_make(&client, false);
-  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
-  sdg_status_t status = SDG_OK;
-  if (!share)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_share_t *share;
+  sdg_status_t status;
+  SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
   SDG_TRY_GOTO(sdg_share_output(share, conv->y, &conv->op.y_placement), fail);
   SDG_TRY_GOTO(share_fill(share, conv, tagging, &window), fail);
   SDG_TRY_GOTO(sdg_window_plan_whole(call, &conv->op, &window,
                                      tagging->section->strategy, out_plan),
                fail);
-  (*out_plan)->share = share;
-  return SDG_OK;
 fail:
-  sdg_share_destroy(share);
-  return status;
+  return sdg_plan_finish_share(share, status, out_plan);
 }
 
 static bool extents_equal(const sdg_operand_t *a, const sdg_operand_t *b) {

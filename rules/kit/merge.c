@@ -110,17 +110,10 @@ sdg_status_t sdg_merge_open(const sdg_call_t *call,
   plan->reduce_axes = merge->axes;
   SDG_TRY_GOTO(sdg_subcalls_open(plan, call), fail);
   if (output >= 0) {
-    plan->share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
-    if (!plan->share)
-      status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
-    else
-      status = sdg_share_output(plan->share, output, placement);
-  }
-  if (status == SDG_OK) {
-    *out_plan = plan;
-    return SDG_OK;
+    SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &plan->share),
+                 fail);
+    status = sdg_share_output(plan->share, output, placement);
   }
 fail:
-  sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }

@@ -313,11 +313,7 @@ sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
     plan->why = "the op has only this strategy: keys and values are fetched to "
                 "their queries";
   sdg_status_t status = plan_fill(call, tagging, plan);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }
 
 sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,

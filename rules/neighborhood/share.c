@@ -81,9 +81,8 @@ static sdg_status_t shared_plan(const sdg_call_t *call,
                                 sdg_plan_t **out_plan) {
   sdg_neighborhood_t shape;
   SDG_TRY(sdg_neighborhood_shape(call, tagging, &shape));
-  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
-  if (!share)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_share_t *share;
+  SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
   sdg_status_t status = reads_fill(call, tagging, &shape, share);
   if (status == SDG_OK)
     return sdg_neighborhood_make(call, tagging, share, out_plan);

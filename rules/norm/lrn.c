@@ -83,18 +83,13 @@ sdg_status_t sdg_lrn_share(const sdg_call_t *call, const sdg_tagging_t *tagging,
   if (!shareable(call, tagging))
     return SDG_OK;
   sdg_plan_t *plan = sdg_plan_create("window");
-  sdg_status_t status = SDG_OK;
-  if (plan)
-    plan->share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
-  if (!plan || !plan->share) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
-    goto fail;
-  }
+  sdg_status_t status;
+  if (!plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &plan->share),
+               fail);
   SDG_TRY_GOTO(share_fill(plan->share, call, tagging), fail);
   SDG_TRY_GOTO(steps_add(call, tagging, plan), fail);
-  *out_plan = plan;
-  return SDG_OK;
 fail:
-  sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }

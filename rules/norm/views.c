@@ -261,11 +261,7 @@ sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   plan->why = merge_why;
   sdg_status_t status =
       refusal ? SDG_OK : steps_add(call, &norm, tagging, false, plan);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }
 
 // ---- the whole view --------------------------------------------------------
@@ -347,22 +343,17 @@ sdg_status_t sdg_norm_share(const sdg_call_t *call,
     return SDG_OK;
   sdg_plan_t *plan =
       sdg_plan_create(norm.kind == SDG_NORM_INFERENCE ? "window" : "merge");
-  sdg_status_t status = SDG_OK;
-  if (plan && norm.kind != SDG_NORM_INFERENCE)
+  sdg_status_t status;
+  if (!plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  if (norm.kind != SDG_NORM_INFERENCE)
     plan->why = merge_why;
-  if (plan)
-    plan->share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
-  if (!plan || !plan->share) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
-    goto fail;
-  }
+  SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &plan->share),
+               fail);
   const sdg_placement_t *x = x_placement(&norm, tagging);
   SDG_TRY_GOTO(outputs_add(plan->share, call, &norm, x), fail);
   SDG_TRY_GOTO(reads_add(plan->share, call, &norm, tagging), fail);
   SDG_TRY_GOTO(steps_add(call, &norm, tagging, true, plan), fail);
-  *out_plan = plan;
-  return SDG_OK;
 fail:
-  sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }

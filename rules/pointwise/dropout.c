@@ -140,9 +140,5 @@ sdg_status_t sdg_dropout_plan(const sdg_call_t *call,
   sdg_status_t status = sdg_subcalls_open(plan, call);
   if (status == SDG_OK)
     status = steps_make(plan, call, tagging);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }

@@ -276,11 +276,7 @@ static sdg_status_t plan_finish(maker_t *m, sdg_status_t status,
                                 sdg_plan_t **out_plan) {
   free(m->part);
   free(m->landed);
-  if (status == SDG_OK)
-    *out_plan = m->plan;
-  else
-    sdg_plan_destroy(m->plan);
-  return status;
+  return sdg_plan_finish(m->plan, status, out_plan);
 }
 
 sdg_status_t sdg_pool_backward_make(const sdg_call_t *call,

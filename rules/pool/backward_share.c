@@ -54,20 +54,19 @@ sdg_status_t sdg_pool_backward_share(const sdg_call_t *call,
     return SDG_OK;
   const sdg_pool_t *pool = &back.pool;
   bool pieces = sdg_pool_global_can(pool, tagging);
-  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
-  sdg_status_t status = share ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  if (status == SDG_OK)
-    status = sdg_share_output(share, pool->dx, &tagging->placement[pool->x]);
-  if (status == SDG_OK)
-    status = share_fill(share, &back, tagging, pieces,
-                        sdg_pool_backward_reads_old(call));
-  if (status == SDG_OK)
-    status = pieces ? sdg_pool_global_plan(call, tagging, pool, out_plan)
-                    : whole_make(call, tagging, &back, out_plan);
-  if (status == SDG_OK)
-    (*out_plan)->share = share;
-  else
-    sdg_share_destroy(share);
+  sdg_share_t *share;
+  sdg_status_t status;
+  SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share), done);
+  SDG_TRY_GOTO(sdg_share_output(share, pool->dx, &tagging->placement[pool->x]),
+               fail);
+  SDG_TRY_GOTO(share_fill(share, &back, tagging, pieces,
+                          sdg_pool_backward_reads_old(call)),
+               fail);
+  status = pieces ? sdg_pool_global_plan(call, tagging, pool, out_plan)
+                  : whole_make(call, tagging, &back, out_plan);
+fail:
+  status = sdg_plan_finish_share(share, status, out_plan);
+done:
   sdg_pool_backward_fini(&back);
   return status;
 }

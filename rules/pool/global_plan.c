@@ -360,9 +360,5 @@ sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
   if (pool->dx < 0 || !is_mean(pool))
     m.plan->axes = tagging->axes;
   sdg_status_t status = steps_make(&m);
-  if (status == SDG_OK)
-    *out_plan = m.plan;
-  else
-    sdg_plan_destroy(m.plan);
-  return status;
+  return sdg_plan_finish(m.plan, status, out_plan);
 }

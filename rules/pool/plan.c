@@ -108,10 +108,9 @@ static sdg_status_t share_make(const sdg_call_t *call,
                                sdg_plan_t **out_plan) {
   client_t client = {call, pool};
   sdg_window_client_t window = client_make(&client);
-  sdg_share_t *share = sdg_share_create(sdg_mesh_ranks(tagging->mesh));
-  sdg_status_t status = SDG_OK;
-  if (!share)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_share_t *share;
+  sdg_status_t status;
+  SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
   SDG_TRY_GOTO(sdg_share_output(share, pool->y, &pool->op.y_placement), fail);
   bool pieces = sdg_pool_global_can(pool, tagging);
   SDG_TRY_GOTO(share_fill(share, pool, tagging, pieces, window.reads_old),
@@ -119,13 +118,8 @@ static sdg_status_t share_make(const sdg_call_t *call,
   status = pieces ? sdg_pool_global_plan(call, tagging, pool, out_plan)
                   : sdg_window_plan_whole(call, &pool->op, &window,
                                           tagging->section->strategy, out_plan);
-  if (status != SDG_OK)
-    goto fail;
-  (*out_plan)->share = share;
-  return SDG_OK;
 fail:
-  sdg_share_destroy(share);
-  return status;
+  return sdg_plan_finish_share(share, status, out_plan);
 }
 
 sdg_status_t sdg_pool_share(const sdg_call_t *call,

@@ -42,11 +42,7 @@ static sdg_status_t plan_open(const sdg_product_parts_t *m,
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   plan->why = why_of(strategy);
   sdg_status_t status = sdg_product_calls_open(plan, &m->product);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }
 
 static const char *strategy_of(const sdg_product_parts_t *m) {
@@ -107,9 +103,7 @@ static sdg_status_t share_fill(const sdg_product_parts_t *m,
 static sdg_status_t share_build(const sdg_product_parts_t *m,
                                 sdg_plan_t *plan) {
   int slab[SDG_PRODUCT_MATRICES];
-  plan->share = sdg_share_create(sdg_mesh_ranks(m->tagging->mesh));
-  if (!plan->share)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_share_create(sdg_mesh_ranks(m->tagging->mesh), &plan->share));
   SDG_TRY(share_fill(m, plan->share));
   plan->axes = m->sum_axes ? m->tagging->axes : 0;
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
@@ -147,10 +141,7 @@ sdg_status_t sdg_product_share(const sdg_call_t *call,
     goto out; // every rank computes all of it
   SDG_TRY_GOTO(plan_open(&m, strategy_of(&m), &plan), out);
   status = share_build(&m, plan);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
+  status = sdg_plan_finish(plan, status, out_plan);
 out:
   sdg_product_fini(&m);
   return status;
@@ -337,11 +328,7 @@ static sdg_status_t shard_make(shard_t *s, sdg_plan_t **out_plan) {
   SDG_TRY(plan_open(s->m, literal ? "literal" : strategy, &s->plan));
   s->plan->literal = literal;
   sdg_status_t status = literal ? SDG_OK : shard_build(s);
-  if (status == SDG_OK)
-    *out_plan = s->plan;
-  else
-    sdg_plan_destroy(s->plan);
-  return status;
+  return sdg_plan_finish(s->plan, status, out_plan);
 }
 
 sdg_status_t sdg_product_plan(const sdg_call_t *call,

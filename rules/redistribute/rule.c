@@ -130,11 +130,7 @@ static sdg_status_t redistribute_plan(const sdg_call_t *call,
                             : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   free(need);
   sdg_fetch_fini(&fetch);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }
 
 const sdg_op_t sdg_op_redistribute = {

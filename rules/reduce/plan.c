@@ -269,11 +269,7 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
   sdg_status_t status = operands_make(&m);
   if (status == SDG_OK)
     status = merge_make(&m);
-  if (status == SDG_OK)
-    *out_plan = m.plan;
-  else
-    sdg_plan_destroy(m.plan);
-  return status;
+  return sdg_plan_finish(m.plan, status, out_plan);
 }
 
 // ---- whole view ------------------------------------------------------------
@@ -324,13 +320,8 @@ static sdg_status_t share_make(maker_t *m, sdg_plan_t **out_plan) {
     status = merge_make(m);
   else if (!sdg_box_empty(&m->field))
     status = real_make(m, &m->a);
-  if (status == SDG_OK) {
-    *out_plan = m->plan;
-    return SDG_OK;
-  }
 fail:
-  sdg_plan_destroy(m->plan);
-  return status;
+  return sdg_plan_finish(m->plan, status, out_plan);
 }
 
 sdg_status_t sdg_reduce_share(const sdg_call_t *call,

@@ -133,11 +133,7 @@ sdg_status_t sdg_softmax_plan(const sdg_call_t *call,
   SDG_TRY(sdg_merge_open(call, tagging, &m.merge, "merge", merge_why, -1, NULL,
                          &m.plan));
   sdg_status_t status = steps_make(&m);
-  if (status == SDG_OK)
-    *out_plan = m.plan;
-  else
-    sdg_plan_destroy(m.plan);
-  return status;
+  return sdg_plan_finish(m.plan, status, out_plan);
 }
 
 // Each rank reads its own elements; of the output only if it adds to them.
@@ -175,9 +171,5 @@ sdg_status_t sdg_softmax_share(const sdg_call_t *call,
   sdg_status_t status = reads_fill(&m, tagging);
   if (status == SDG_OK)
     status = steps_make(&m);
-  if (status == SDG_OK)
-    *out_plan = m.plan;
-  else
-    sdg_plan_destroy(m.plan);
-  return status;
+  return sdg_plan_finish(m.plan, status, out_plan);
 }

@@ -308,11 +308,7 @@ static sdg_status_t plan_make(maker_t *m, sdg_share_t *share,
   if (!share)
     m->plan->why = "the grid's values say which rows of x a rank needs";
   status = steps_make(m);
-  if (status == SDG_OK)
-    *out_plan = m->plan;
-  else
-    sdg_plan_destroy(m->plan);
-  return status;
+  return sdg_plan_finish(m->plan, status, out_plan);
 }
 
 sdg_status_t sdg_sampler_make(const sdg_call_t *call,

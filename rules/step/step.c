@@ -249,9 +249,5 @@ sdg_status_t sdg_step_null_operand_plan(const sdg_call_t *call,
   }
   plan->run = refused_run;
   sdg_status_t status = sdg_plan_call(plan, 0);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }

@@ -278,11 +278,7 @@ static sdg_status_t plan_make(const sdg_vector_t *vector,
                  : sum_plan(call, slab, &own, pieces, plan);
   if (status == SDG_OK)
     status = sdg_step_connect(plan);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 }
 
 static sdg_status_t device_make(const sdg_vector_t *vector,

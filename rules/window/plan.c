@@ -198,11 +198,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
     status = steps_make(&maker, extend);
   free(maker.message);
   *out_refusal = maker.refusal;
-  if (status == SDG_OK)
-    *out_plan = maker.plan;
-  else
-    sdg_plan_destroy(maker.plan);
-  return status;
+  return sdg_plan_finish(maker.plan, status, out_plan);
 }
 
 sdg_status_t sdg_window_plan_literal(sdg_axes_t axes, sdg_plan_t **out_plan) {

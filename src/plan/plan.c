@@ -43,6 +43,24 @@ void sdg_plan_destroy(sdg_plan_t *plan) {
   free(plan);
 }
 
+sdg_status_t sdg_plan_finish(sdg_plan_t *plan, sdg_status_t status,
+                             sdg_plan_t **out_plan) {
+  if (status == SDG_OK)
+    *out_plan = plan;
+  else
+    sdg_plan_destroy(plan);
+  return status;
+}
+
+sdg_status_t sdg_plan_finish_share(sdg_share_t *share, sdg_status_t status,
+                                   sdg_plan_t **out_plan) {
+  if (status == SDG_OK)
+    (*out_plan)->share = share;
+  else
+    sdg_share_destroy(share);
+  return status;
+}
+
 // Makes room for one more element: capacities are the powers of two from 8.
 static sdg_status_t array_grow(void **array, int count, size_t elem_bytes) {
   bool full = count == 0 || (count >= 8 && (count & (count - 1)) == 0);

@@ -159,6 +159,13 @@ size_t sdg_plan_aligned(size_t bytes);
  * stated otherwise; they name slabs by index. */
 sdg_plan_t *sdg_plan_create(const char *strategy);
 void sdg_plan_destroy(sdg_plan_t *plan);
+/* Ends the making of a plan: hands it out if `status` is SDG_OK, else destroys
+ * it. Returns `status`. */
+sdg_status_t sdg_plan_finish(sdg_plan_t *plan, sdg_status_t status,
+                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* The same for the share of a plan that *out_plan has if `status` is SDG_OK. */
+sdg_status_t sdg_plan_finish_share(sdg_share_t *share, sdg_status_t status,
+                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
 /* Adds a slab for the program's operand `index` of `call`, covering `box` (its
  * local extents). */
 sdg_status_t sdg_plan_operand(sdg_plan_t *plan, const sdg_call_t *call,

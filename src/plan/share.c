@@ -4,11 +4,13 @@
 
 #include <stdlib.h>
 
-sdg_share_t *sdg_share_create(int ranks) {
+sdg_status_t sdg_share_create(int ranks, sdg_share_t **out) {
   sdg_share_t *share = calloc(1, sizeof *share);
-  if (share)
-    share->ranks = ranks;
-  return share;
+  if (!share)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  share->ranks = ranks;
+  *out = share;
+  return SDG_OK;
 }
 
 void sdg_share_destroy(sdg_share_t *share) {

@@ -31,8 +31,8 @@ typedef struct sdg_share {
   sdg_box_t *reads[SDG_OPERANDS_MAX];
 } sdg_share_t;
 
-/* Returns NULL if memory runs out. */
-sdg_share_t *sdg_share_create(int ranks);
+/* SDG_E_NO_MEMORY is the only error. */
+sdg_status_t sdg_share_create(int ranks, sdg_share_t **out) SDG_MUST_CHECK;
 void sdg_share_destroy(sdg_share_t *share);
 /* Adds an output, with a copy of its placement. */
 sdg_status_t sdg_share_output(sdg_share_t *share, int operand,

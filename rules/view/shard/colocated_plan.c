@@ -403,11 +403,7 @@ sdg_status_t sdg_colocate_plan(const sdg_colocation_t *colocation,
   SDG_TRY_GOTO(state_wrap(plan, &moved, &state), fail);
   if (state && !plan->refusal)
     status = plan_extend(colocation, tagging, state, plan);
-  if (status == SDG_OK)
-    *out_plan = plan;
-  else
-    sdg_plan_destroy(plan);
-  return status;
+  return sdg_plan_finish(plan, status, out_plan);
 fail:
   moved_fini(&moved);
   sdg_plan_destroy(plan);
