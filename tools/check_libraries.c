@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Asks a child process which libraries the
-// dynamic linker finds for a rank, and checks them.
+// SPDX-License-Identifier: Apache-2.0
+// Asks a child process which libraries the dynamic linker finds for a rank, and
+// checks them.
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Checks of `sundog doctor` that need no
-// NVIDIA library: the machine, the ranks, the program.
+// SPDX-License-Identifier: Apache-2.0
+// Checks of `sundog doctor` that need no NVIDIA library: the machine, the
+// ranks, the program.
 #include "tools/checkup.h"
 
 #include <limits.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 `sundog options` and `sundog explain`:
-// print the tables of options and failures.
+// SPDX-License-Identifier: Apache-2.0
+// `sundog options` and `sundog explain`: print the tables of options and
+// failures.
 #include <argp.h>
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 `sundog doctor`: checks this machine, and
-// prints a remedy for each fault.
+// SPDX-License-Identifier: Apache-2.0
+// `sundog doctor`: checks this machine, and prints a remedy for each fault.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

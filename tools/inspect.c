@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 `sundog inspect`: runs a program once
-// without changes, and prints the splits that its calls allow.
+// SPDX-License-Identifier: Apache-2.0
+// `sundog inspect`: runs a program once without changes, and prints the splits
+// that its calls allow.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

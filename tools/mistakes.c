@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Checks the words of a command line
-// against the table of the command's options.
+// SPDX-License-Identifier: Apache-2.0
+// Checks the words of a command line against the table of the command's
+// options.
 #include "tools/mistakes.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 `sundog rules`: reads rules without a
-// run, and prints their meaning.
+// SPDX-License-Identifier: Apache-2.0
+// `sundog rules`: reads rules without a run, and prints their meaning.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 `sundog verify`: runs a program on one
-// rank and on several, and compares the results.
+// SPDX-License-Identifier: Apache-2.0
+// `sundog verify`: runs a program on one rank and on several, and compares the
+// results.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,7 +1,6 @@
-//
-// SPDX-License-Identifier: Apache-2.0 Replaces the rules and the job in
-// libsundog_alone.so, which contains only the interposition. The tests set the
-// verdict on calls with these variables.
+// SPDX-License-Identifier: Apache-2.0
+// Replaces the rules and the job in libsundog_alone.so, which contains only the
+// interposition. The tests set the verdict on calls with these variables.
 //
 //   SDG_DOUBLE_ASKED=1    a split was asked for
 //   SDG_DOUBLE_VERDICT    pass (the default: agreed, nothing of it is tagged),

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Keeps the list of files that are being
-// written, so that a signal can remove them.
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the list of files that are being written, so that a signal can remove
+// them.
 #include "tools/array/unfinished.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Lists the splits of a mesh's axes over
-// dimensions, and prints them as tables.
+// SPDX-License-Identifier: Apache-2.0
+// Lists the splits of a mesh's axes over dimensions, and prints them as tables.
 #include "tools/draft/choices.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Finds the tensors and products that have
-// the tokens of attention as a dimension, by comparing extents.
+// SPDX-License-Identifier: Apache-2.0
+// Finds the tensors and products that have the tokens of attention as a
+// dimension, by comparing extents.
 #include "tools/draft/companion.h"
 
 #include <inttypes.h>

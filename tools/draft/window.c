@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Judges calls with a sliding window: the
-// pieces of input and output, whether their sizes add up, and the bytes that
-// ranks receive from each other.
+// SPDX-License-Identifier: Apache-2.0
+// Judges calls with a sliding window: the pieces of input and output, whether
+// their sizes add up, and the bytes that ranks receive from each other.
 #include "tools/draft/window.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Starts a child and waits for it. Signals
-// are blocked and read one by one.
+// SPDX-License-Identifier: Apache-2.0
+// Starts a child and waits for it. Signals are blocked and read one by one.
 #include "tools/launch/child.h"
 
 #include <stdbool.h>

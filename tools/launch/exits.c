@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The table of exit statuses, and the exit
-// status of each failure.
+// SPDX-License-Identifier: Apache-2.0
+// The table of exit statuses, and the exit status of each failure.
 #include "tools/launch/exits.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Removes the folder of a command that is
-// killed.
+// SPDX-License-Identifier: Apache-2.0
+// Removes the folder of a command that is killed.
 #include "tools/launch/guard.h"
 
 #include <dirent.h>

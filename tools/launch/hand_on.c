@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Copies the reports of a rank's processes
-// for an outer command.
+// SPDX-License-Identifier: Apache-2.0
+// Copies the reports of a rank's processes for an outer command.
 #include "tools/launch/hand_on.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Prepares the environment of a rank's
-// program.
+// SPDX-License-Identifier: Apache-2.0
+// Prepares the environment of a rank's program.
 #include "tools/launch/launch.h"
 
 #include <ctype.h>

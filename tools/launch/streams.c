@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Copies standard input to every rank, and
-// separates the output of ranks.
+// SPDX-License-Identifier: Apache-2.0
+// Copies standard input to every rank, and separates the output of ranks.
 #include "tools/launch/streams.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Finds the library and the host device
-// relative to the running command.
+// SPDX-License-Identifier: Apache-2.0
+// Finds the library and the host device relative to the running command.
 #include "tools/program/install.h"
 
 #include <errno.h>

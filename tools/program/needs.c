@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Finds the CUDA version that a program and
-// its libraries need: asks the dynamic linker for the libraries that it would
-// load, without running the program.
+// SPDX-License-Identifier: Apache-2.0
+// Finds the CUDA version that a program and its libraries need: asks the
+// dynamic linker for the libraries that it would load, without running the
+// program.
 #include "tools/program/needs.h"
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Examines a program's file: its kind,
-// privileges, libraries, and statically linked NVIDIA code.
+// SPDX-License-Identifier: Apache-2.0
+// Examines a program's file: its kind, privileges, libraries, and statically
+// linked NVIDIA code.
 #include "tools/program/program.h"
 
 #include <elf.h>

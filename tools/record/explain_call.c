@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Reads the record of a rank's calls, lists
-// them, and describes one of them.
+// SPDX-License-Identifier: Apache-2.0
+// Reads the record of a rank's calls, lists them, and describes one of them.
 #include "tools/record/explain_call.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Adds up the reports of the ranks, and
-// reports failures that they show.
+// SPDX-License-Identifier: Apache-2.0
+// Adds up the reports of the ranks, and reports failures that they show.
 #include "tools/record/report.h"
 
 #include <dirent.h>

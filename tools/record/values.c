@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Compares the recorded outputs of a run on
-// one rank with those of a run on several.
+// SPDX-License-Identifier: Apache-2.0
+// Compares the recorded outputs of a run on one rank with those of a run on
+// several.
 #include "tools/record/values.h"
 
 #include <cudnn.h>
