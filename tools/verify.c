@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,9 +235,14 @@ typedef struct words {
   char *own[2 * FILES_MAX + WORDS_MAX];
 } words_t;
 
-static void words_add(words_t *words, const char *word) {
-  if (words->count < WORDS_MAX)
-    words->word[words->count++] = word;
+// Adds words; the last argument is NULL.
+__attribute__((sentinel)) static void words_add(words_t *words, ...) {
+  va_list list;
+  va_start(list, words);
+  for (const char *word; (word = va_arg(list, const char *));)
+    if (words->count < WORDS_MAX)
+      words->word[words->count++] = word;
+  va_end(list);
 }
 
 static const char *words_own(words_t *words, char *text) {
@@ -250,15 +256,17 @@ static void words_fini(words_t *words) {
     free(words->own[i]);
 }
 
-// Runs `sundog` with these words. Returns its exit status, COMMAND_FAILED if it
-// could not be started. `program`: the words run the program, and its outputs
-// are recorded for --calls. `alone`: drops the options that ask for a split.
+// Runs `sundog` with these words, which it frees. Returns the exit status,
+// COMMAND_FAILED if it could not be started. `program`: the words run the
+// program, and its outputs are recorded for --calls. `alone`: drops the options
+// that ask for a split.
 static int self_run(const verify_t *verify, words_t *words, bool program,
                     bool alone, bool shown) {
   sigset_t mask;
   words->word[words->count] = NULL;
   if (words->count == WORDS_MAX) {
     (void)sdg_fail(SDG_E_USAGE, "more than %d words", WORDS_MAX);
+    words_fini(words);
     return COMMAND_FAILED;
   }
   pid_t pid = child_fork(&mask);
@@ -282,6 +290,7 @@ static int self_run(const verify_t *verify, words_t *words, bool program,
     execv(verify->self, (char **)(uintptr_t)words->word);
     _exit(COMMAND_NOT_EXECUTABLE);
   }
+  words_fini(words);
   return pid < 0 ? COMMAND_FAILED : child_wait(pid, &mask);
 }
 
@@ -295,35 +304,24 @@ static void cut_add(const verify_t *verify, words_t *words) {
   const char *dim = verify->dim ? verify->dim : set_value("SUNDOG_SPLIT");
   const char *mesh = set_value("SUNDOG_MESH"),
              *parts = set_value("SUNDOG_PARTS");
-  if (dim) {
-    words_add(words, "--dim");
-    words_add(words, dim);
-  }
-  if (mesh) {
-    words_add(words, "--mesh");
-    words_add(words, mesh);
-  }
-  if (parts && strcmp(parts, "agree") != 0) {
-    words_add(words, "--parts");
-    words_add(words, parts);
-  }
+  if (dim)
+    words_add(words, "--dim", dim, NULL);
+  if (mesh)
+    words_add(words, "--mesh", mesh, NULL);
+  if (parts && strcmp(parts, "agree") != 0)
+    words_add(words, "--parts", parts, NULL);
 }
 
 static int inputs_cut(const verify_t *verify) {
   int status = 0;
   for (int i = 0; i < verify->inputs && status == 0; i++) {
     words_t words = {.count = 0};
-    words_add(&words, "sundog");
-    words_add(&words, "split");
-    words_add(&words, "-n");
-    words_add(&words, verify->ranks);
+    words_add(&words, "sundog", "split", "-n", verify->ranks, NULL);
     cut_add(verify, &words);
-    words_add(&words, "-o");
-    words_add(&words,
-              words_own(&words, name_of(verify, "in", i, ".{rank}.npy")));
-    words_add(&words, verify->input[i]);
+    words_add(&words, "-o",
+              words_own(&words, name_of(verify, "in", i, ".{rank}.npy")),
+              verify->input[i], NULL);
     status = self_run(verify, &words, false, false, verify->verbose);
-    words_fini(&words);
   }
   return status;
 }
@@ -333,13 +331,8 @@ static int program_run(const verify_t *verify, bool alone) {
   static const char *const devices[] = {"auto", "host", "cuda"};
   const char *tail = alone ? ".npy" : ".{rank}.npy";
   words_t words = {.count = 0};
-  words_add(&words, "sundog");
-  words_add(&words, "run");
-  words_add(&words, "-n");
-  words_add(&words, alone ? "1" : verify->ranks);
-  words_add(&words, "--device");
-  words_add(&words, devices[verify->launch.device]);
-  words_add(&words, "--");
+  words_add(&words, "sundog", "run", "-n", alone ? "1" : verify->ranks,
+            "--device", devices[verify->launch.device], "--", NULL);
   const char *in[FILES_MAX], *out[FILES_MAX];
   for (int i = 0; i < verify->inputs; i++)
     in[i] = words_own(&words, name_of(verify, "in", i, tail));
@@ -354,48 +347,36 @@ static int program_run(const verify_t *verify, bool alone) {
       replaced = word_of(*word, verify->input[i], in[i], &owned);
     for (int i = 0; i < verify->outputs && !replaced; i++)
       replaced = word_of(*word, verify->output[i], out[i], &owned);
-    words_add(&words, replaced ? words_own(&words, owned) : *word);
+    words_add(&words, replaced ? words_own(&words, owned) : *word, NULL);
   }
-  int status = self_run(verify, &words, true, alone, verify->verbose);
-  words_fini(&words);
-  return status;
+  return self_run(verify, &words, true, alone, verify->verbose);
 }
 
 static int output_join(const verify_t *verify, int index) {
   words_t words = {.count = 0};
-  words_add(&words, "sundog");
-  words_add(&words, "join");
+  words_add(&words, "sundog", "join", NULL);
   cut_add(verify, &words);
-  words_add(&words, words_own(&words, name_of(verify, "many", index, ".npy")));
-  words_add(&words,
-            words_own(&words, name_of(verify, "many", index, ".{rank}.npy")));
-  int status = self_run(verify, &words, false, false, verify->verbose);
-  words_fini(&words);
-  return status;
+  words_add(&words, words_own(&words, name_of(verify, "many", index, ".npy")),
+            words_own(&words, name_of(verify, "many", index, ".{rank}.npy")),
+            NULL);
+  return self_run(verify, &words, false, false, verify->verbose);
 }
 
 static int output_compare(const verify_t *verify, int index) {
   words_t words = {.count = 0};
-  words_add(&words, "sundog");
-  words_add(&words, "diff");
+  words_add(&words, "sundog", "diff", NULL);
   if (!verify->rtol && !verify->atol)
-    words_add(&words, "--rounding");
-  if (verify->rtol) {
-    words_add(&words, "--rtol");
-    words_add(&words, verify->rtol);
-  }
-  if (verify->atol) {
-    words_add(&words, "--atol");
-    words_add(&words, verify->atol);
-  }
+    words_add(&words, "--rounding", NULL);
+  if (verify->rtol)
+    words_add(&words, "--rtol", verify->rtol, NULL);
+  if (verify->atol)
+    words_add(&words, "--atol", verify->atol, NULL);
   words_add(&words,
             words_own(&words, name_of(verify, "many", index,
-                                      verify->whole ? ".0.npy" : ".npy")));
-  words_add(&words, words_own(&words, name_of(verify, "one", index, ".npy")));
+                                      verify->whole ? ".0.npy" : ".npy")),
+            words_own(&words, name_of(verify, "one", index, ".npy")), NULL);
   printf("%s: %s ranks against one: ", verify->output[index], verify->ranks);
-  int status = self_run(verify, &words, false, false, true);
-  words_fini(&words);
-  return status;
+  return self_run(verify, &words, false, false, true);
 }
 
 // Checks that every file is named by some word of the program. Otherwise all
