@@ -66,23 +66,18 @@ static sdg_status_t beside_keys(const sdg_colocation_t *colocation,
                                 const sdg_placement_t *keys, bool *out_can,
                                 sdg_placement_t *out) {
   int64_t extent[SDG_SEQUENCE_DIMS];
+  int from[SDG_SEQUENCE_DIMS];
   *out_can = is->dims == keys->dims;
   for (int d = 0; d < is->dims && *out_can; d++) {
     extent[d] = sdg_placement_extent(is, d);
+    from[d] = cut(keys, d) ? d : -1;
     *out_can = !cut(keys, d) || (d < SDG_SEQUENCE_BEAM &&
                                  extent[d] == sdg_placement_extent(keys, d));
   }
-  if (!*out_can)
-    return SDG_OK;
-  SDG_TRY(sdg_placement_init(is->dims, extent, out));
-  sdg_status_t status = SDG_OK;
-  for (int d = 0; d < SDG_SEQUENCE_BEAM && status == SDG_OK; d++)
-    if (cut(keys, d))
-      status = sdg_placement_split(out, colocation->tagging.mesh, d,
-                                   &keys->split[d], &keys->part[d]);
-  if (status != SDG_OK)
-    sdg_placement_fini(out);
-  return status;
+  return *out_can
+             ? sdg_placement_like(is->dims, extent, colocation->tagging.mesh,
+                                  keys, from, out)
+             : SDG_OK;
 }
 
 // Queries whose vectors are split are colocated with the leading keys.

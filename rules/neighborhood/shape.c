@@ -186,15 +186,12 @@ static sdg_status_t placement_pad(const sdg_placement_t *from,
                                   const sdg_mesh_t *mesh,
                                   sdg_placement_t *out) {
   int64_t extent[SDG_DIMS_MAX];
-  for (int d = 0; d < from->dims; d++)
-    extent[d] = sdg_placement_extent(from, d);
-  extent[from->dims] = 1;
-  SDG_TRY(sdg_placement_init(from->dims + 1, extent, out));
-  for (int d = 0; d < from->dims; d++)
-    if (from->split[d].axes > 0)
-      SDG_TRY(
-          sdg_placement_split(out, mesh, d, &from->split[d], &from->part[d]));
-  return SDG_OK;
+  int dim[SDG_DIMS_MAX];
+  for (int d = 0; d <= from->dims; d++) {
+    extent[d] = d < from->dims ? sdg_placement_extent(from, d) : 1;
+    dim[d] = d < from->dims ? d : -1;
+  }
+  return sdg_placement_like(from->dims + 1, extent, mesh, from, dim, out);
 }
 
 sdg_status_t sdg_neighborhood_pad(const sdg_call_t *call,

@@ -65,20 +65,15 @@ static sdg_status_t beside(const sdg_colocation_t *colocation,
                            const sdg_placement_t *is,
                            const sdg_placement_t *lead, sdg_placement_t *out) {
   int64_t extent[SDG_DIMS_MAX];
-  for (int d = 0; d < is->dims; d++)
-    extent[d] = sdg_placement_extent(is, d);
-  SDG_TRY(sdg_placement_init(is->dims, extent, out));
+  int from[SDG_DIMS_MAX];
   for (int d = 0; d < is->dims; d++) {
-    if (!lead->split[d].axes || extent[d] != sdg_placement_extent(lead, d))
-      continue;
-    sdg_status_t status = sdg_placement_split(out, colocation->tagging.mesh, d,
-                                              &lead->split[d], &lead->part[d]);
-    if (status != SDG_OK) {
-      sdg_placement_fini(out);
-      return status;
-    }
+    extent[d] = sdg_placement_extent(is, d);
+    from[d] = lead->split[d].axes && extent[d] == sdg_placement_extent(lead, d)
+                  ? d
+                  : -1;
   }
-  return SDG_OK;
+  return sdg_placement_like(is->dims, extent, colocation->tagging.mesh, lead,
+                            from, out);
 }
 
 // The extents of a call's tensors so far: 1 where no tensor has more.

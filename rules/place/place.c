@@ -299,20 +299,12 @@ static sdg_status_t coordinates_place(const sdg_placement_t *beside,
                                       const sdg_mesh_t *mesh,
                                       sdg_placement_t *out) {
   int64_t extent[SDG_DIMS_MAX];
-  for (int d = 0; d < beside->dims; d++)
-    extent[d] = d == 1 ? beside->dims - 2 : sdg_placement_extent(beside, d);
-  SDG_TRY(sdg_placement_init(beside->dims, extent, out));
+  int from[SDG_DIMS_MAX];
   for (int d = 0; d < beside->dims; d++) {
-    if (d == 1 || beside->split[d].axes == 0)
-      continue;
-    sdg_status_t status =
-        sdg_placement_split(out, mesh, d, &beside->split[d], &beside->part[d]);
-    if (status != SDG_OK) {
-      sdg_placement_fini(out);
-      return status;
-    }
+    extent[d] = d == 1 ? beside->dims - 2 : sdg_placement_extent(beside, d);
+    from[d] = d == 1 ? -1 : d;
   }
-  return SDG_OK;
+  return sdg_placement_like(beside->dims, extent, mesh, beside, from, out);
 }
 
 sdg_status_t sdg_place_coordinates(const sdg_call_t *call,

@@ -160,10 +160,12 @@ static sdg_status_t placement_merge(const sdg_call_t *call, int index,
   const sdg_operand_t *operand = &call->operand[index];
   sdg_placement_t merged;
   int64_t extent[SDG_DIMS_MAX];
+  int from[SDG_DIMS_MAX];
   if (given->dims != tagging->placement[pool->x].dims)
     return SDG_OK; // plan() rejects the call
   for (int d = 0; d < given->dims; d++) {
     extent[d] = sdg_placement_extent(given, d);
+    from[d] = pool->spec.everyones[d] ? -1 : d;
     if (!pool->spec.everyones[d])
       continue;
     const sdg_tag_vector_t *v =
@@ -178,17 +180,8 @@ static sdg_status_t placement_merge(const sdg_call_t *call, int index,
                         sdg_job_group()->rank[r]);
     extent[d] = 1;
   }
-  SDG_TRY(sdg_placement_init(given->dims, extent, &merged));
-  for (int d = 0; d < given->dims; d++) {
-    if (given->split[d].axes == 0 || pool->spec.everyones[d])
-      continue;
-    sdg_status_t status = sdg_placement_split(
-        &merged, tagging->mesh, d, &given->split[d], &given->part[d]);
-    if (status != SDG_OK) {
-      sdg_placement_fini(&merged);
-      return status;
-    }
-  }
+  SDG_TRY(sdg_placement_like(given->dims, extent, tagging->mesh, given, from,
+                             &merged));
   sdg_placement_fini(&tagging->placement[index]);
   tagging->placement[index] = merged;
   return SDG_OK;

@@ -32,22 +32,14 @@ static int64_t whole_extent(const sdg_tagging_t *tagging, int dim) {
 static sdg_status_t implied(const sdg_tagging_t *tagging,
                             const sdg_matrix_t *matrix, sdg_placement_t *out) {
   int64_t extent[3];
+  int from[3];
   const sdg_placement_t *product = split_of(tagging);
-  for (int d = 0; d < matrix->dims; d++)
-    extent[d] = whole_extent(tagging, matrix->dim[d]);
-  SDG_TRY(sdg_placement_init(matrix->dims, extent, out));
   for (int d = 0; d < matrix->dims; d++) {
-    int p = matrix->dim[d];
-    if (p >= product->dims || product->split[p].axes == 0)
-      continue;
-    sdg_status_t status = sdg_placement_split(
-        out, tagging->mesh, d, &product->split[p], &product->part[p]);
-    if (status != SDG_OK) {
-      sdg_placement_fini(out);
-      return status;
-    }
+    extent[d] = whole_extent(tagging, matrix->dim[d]);
+    from[d] = matrix->dim[d] < product->dims ? matrix->dim[d] : -1;
   }
-  return SDG_OK;
+  return sdg_placement_like(matrix->dims, extent, tagging->mesh, product, from,
+                            out);
 }
 
 static void axes_list(sdg_axes_t axes, sdg_split_t *out) {
@@ -198,21 +190,13 @@ static sdg_status_t source_place(const sdg_product_parts_t *m,
                      *source = &m->product.matrix[SDG_SOURCE];
   const sdg_placement_t *placed = &m->matrix[SDG_RESULT];
   int64_t extent[3];
-  for (int d = 0; d < source->dims; d++)
-    extent[d] = sdg_placement_extent(placed, dim_of(result, source->dim[d]));
-  SDG_TRY(sdg_placement_init(source->dims, extent, out));
+  int from[3];
   for (int d = 0; d < source->dims; d++) {
-    int from = dim_of(result, source->dim[d]);
-    if (placed->split[from].axes == 0)
-      continue;
-    sdg_status_t status = sdg_placement_split(
-        out, m->tagging->mesh, d, &placed->split[from], &placed->part[from]);
-    if (status != SDG_OK) {
-      sdg_placement_fini(out);
-      return status;
-    }
+    from[d] = dim_of(result, source->dim[d]);
+    extent[d] = sdg_placement_extent(placed, from[d]);
   }
-  return SDG_OK;
+  return sdg_placement_like(source->dims, extent, m->tagging->mesh, placed,
+                            from, out);
 }
 
 sdg_status_t sdg_product_open(const sdg_call_t *call,

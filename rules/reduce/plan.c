@@ -278,17 +278,10 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
 static sdg_status_t result_place(const maker_t *m, sdg_placement_t *out) {
   const sdg_placement_t *a = &m->tagging->placement[m->reduce.a];
   const sdg_operand_t *c = &m->call->operand[m->reduce.c];
-  sdg_status_t status;
-  SDG_TRY(sdg_placement_init(c->dims, c->extent, out));
+  int from[SDG_DIMS_MAX];
   for (int d = 0; d < c->dims; d++)
-    if (!m->reduced[d] && a->split[d].axes)
-      SDG_TRY_GOTO(sdg_placement_split(out, m->tagging->mesh, d, &a->split[d],
-                                       &a->part[d]),
-                   fail);
-  return SDG_OK;
-fail:
-  sdg_placement_fini(out);
-  return status;
+    from[d] = m->reduced[d] ? -1 : d;
+  return sdg_placement_like(c->dims, c->extent, m->tagging->mesh, a, from, out);
 }
 
 static sdg_status_t reads_fill(const maker_t *m) {

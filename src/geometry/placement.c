@@ -84,6 +84,21 @@ sdg_status_t sdg_placement_split(sdg_placement_t *placement,
   return SDG_OK;
 }
 
+sdg_status_t sdg_placement_like(int dims, const int64_t *extent,
+                                const sdg_mesh_t *mesh,
+                                const sdg_placement_t *like, const int *from,
+                                sdg_placement_t *out) {
+  sdg_status_t status = SDG_OK;
+  SDG_TRY(sdg_placement_init(dims, extent, out));
+  for (int d = 0; d < dims && status == SDG_OK; d++)
+    if (from[d] >= 0 && like->split[from[d]].axes)
+      status = sdg_placement_split(out, mesh, d, &like->split[from[d]],
+                                   &like->part[from[d]]);
+  if (status != SDG_OK)
+    sdg_placement_fini(out);
+  return status;
+}
+
 bool sdg_split_equal(const sdg_split_t *a, const sdg_split_t *b) {
   return a->axes == b->axes &&
          memcmp(a->axis, b->axis, (size_t)a->axes * sizeof a->axis[0]) == 0;

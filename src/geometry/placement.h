@@ -40,6 +40,12 @@ sdg_status_t sdg_placement_split(sdg_placement_t *placement,
                                  const sdg_mesh_t *mesh, int dim,
                                  const sdg_split_t *split,
                                  const sdg_part_t *part) SDG_MUST_CHECK;
+/* Makes a placement whose dimension d is split as dimension from[d] of `like`,
+ * which has the same extent; -1: replicated. */
+sdg_status_t sdg_placement_like(int dims, const int64_t *extent,
+                                const sdg_mesh_t *mesh,
+                                const sdg_placement_t *like, const int *from,
+                                sdg_placement_t *out) SDG_MUST_CHECK;
 bool sdg_placement_equal(const sdg_placement_t *a, const sdg_placement_t *b);
 
 /* Returns true if both have the same dimensions with the same extents. */

@@ -10,21 +10,15 @@ sdg_status_t sdg_attention_like(const sdg_tagging_t *tagging,
                                 const sdg_placement_t *like, int64_t vector,
                                 sdg_placement_t *out) {
   int64_t extent[SDG_SEQUENCE_DIMS];
-  for (int d = 0; d < SDG_SEQUENCE_DIMS; d++)
+  int from[SDG_SEQUENCE_DIMS];
+  for (int d = 0; d < SDG_SEQUENCE_DIMS; d++) {
     extent[d] = sdg_placement_extent(like, d);
-  extent[SDG_SEQUENCE_VECTOR] = vector;
-  SDG_TRY(sdg_placement_init(SDG_SEQUENCE_DIMS, extent, out));
-  for (int d = 0; d < SDG_SEQUENCE_VECTOR; d++) {
-    if (like->split[d].axes == 0)
-      continue;
-    sdg_status_t status = sdg_placement_split(out, tagging->mesh, d,
-                                              &like->split[d], &like->part[d]);
-    if (status != SDG_OK) {
-      sdg_placement_fini(out);
-      return status;
-    }
+    from[d] = d;
   }
-  return SDG_OK;
+  extent[SDG_SEQUENCE_VECTOR] = vector;
+  from[SDG_SEQUENCE_VECTOR] = -1;
+  return sdg_placement_like(SDG_SEQUENCE_DIMS, extent, tagging->mesh, like,
+                            from, out);
 }
 
 sdg_box_t sdg_attention_maker_rows(const sdg_attention_maker_t *m, int index,
