@@ -38,20 +38,10 @@ static const sdg_operand_t *dx_of(const maker_t *m) {
 
 // ---- beta ------------------------------------------------------------------
 
-static const void *beta_of(const sdg_subcall_run_t *run) {
-  return sdg_call_scalar_at(run->call, SDG_BETA);
-}
-
-// own = computed + beta * own.
-static cudnnStatus_t put_run(const sdg_subcall_run_t *run) {
-  return sdg_cudnn_get()->cudnnTransformTensor(
-      run->handle, &run->scalar[0], run->descriptor[0], run->data[0],
-      beta_of(run), run->descriptor[1], run->data[1]);
-}
-
 static cudnnStatus_t scale_run(const sdg_subcall_run_t *run) {
-  return sdg_cudnn_get()->cudnnScaleTensor(run->handle, run->descriptor[0],
-                                           run->data[0], beta_of(run));
+  return sdg_cudnn_get()->cudnnScaleTensor(
+      run->handle, run->descriptor[0], run->data[0],
+      sdg_call_scalar_at(run->call, SDG_BETA));
 }
 
 static sdg_subcall_tensor_t tensor_of(const maker_t *m, int slab,
@@ -175,12 +165,9 @@ static sdg_status_t inner_apart(maker_t *m) {
     return SDG_OK;
   SDG_TRY(part_make(m, &m->part[0], SDG_COPY_ACTIVATION, &slab));
   const sdg_box_t *rows = &m->part[0].piece.keep;
-  sdg_subcall_t sub = {
-      .fn = put_run,
-      .tensors = 2,
-      .tensor = {tensor_of(m, slab, rows), tensor_of(m, m->x, rows)},
-      .scalar = {sdg_scalar(dx_of(m)->type, 1)}};
-  return sdg_subcall_add(m->plan, &sub);
+  sdg_subcall_tensor_t from = tensor_of(m, slab, rows);
+  sdg_subcall_tensor_t to = tensor_of(m, m->x, rows);
+  return sdg_subcall_store(m->plan, false, &from, &to);
 }
 
 static sdg_status_t own_make(maker_t *m, bool in_place) {

@@ -47,7 +47,7 @@ static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   *op =
       (op_t){sum->takes_beta ? SDG_CONV_GRADIENT_BETA : SDG_CONV_GRADIENT_CLEAR,
-             sum->alpha != NULL};
+             sum->scales};
   sdg_type_t type = call->operand[dy_of(call)].type;
   sdg_subcall_t sub = {
       .fn = bias_run,
@@ -88,8 +88,8 @@ static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
   SDG_TRY(sdg_plan_operand(plan, call, dy_of(call), there, &dy));
   SDG_TRY(sdg_gradient_sum_open(plan, call, db_of(call), axes,
                                 sdg_conv_gradient_beta, &sum));
-  SDG_TRY(sdg_gradient_sum_widen(plan, call, sdg_conv_gradient_alpha, &sum));
-  SDG_TRY(sdg_gradient_sum_late(plan, call, sdg_conv_gradient_alpha, &sum));
+  SDG_TRY(sdg_gradient_sum_widen(plan, call, &sum));
+  SDG_TRY(sdg_gradient_sum_late(plan, call, &sum));
   if (sdg_box_empty(own))
     SDG_TRY(sdg_gradient_sum_nothing(plan, call, &sum));
   else if (sum.type != call->operand[db_of(call)].type)

@@ -8,7 +8,6 @@
 #include "rules/conv/gradient.h"
 #include "rules/place/tagging.h"
 #include "rules/vendor/argument.h"
-#include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
 
 // One sub-call of a strip: one image of it.
@@ -147,31 +146,14 @@ static sdg_status_t part_finish(maker_t *m, const part_t *part) {
   return own ? part_add(m, part) : SDG_OK;
 }
 
-static cudnnStatus_t store_run(const sdg_subcall_run_t *run) {
-  const bool *late = run->op;
-  return sdg_cudnn_get()->cudnnTransformTensor(
-      run->handle,
-      *late ? sdg_call_scalar_at(run->call, SDG_ALPHA) : &run->scalar[0],
-      run->descriptor[0], run->data[0], sdg_call_scalar_at(run->call, SDG_BETA),
-      run->descriptor[1], run->data[1]);
-}
-
 // strip = sum of images + beta strip.
 static sdg_status_t strip_store(maker_t *m, const strip_t *strip) {
   sdg_type_t type = m->call->operand[m->dgrad->conv.x].type;
-  bool *late = malloc(sizeof *late);
-  if (!late)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  *late = m->late;
-  sdg_subcall_t store = {
-      .fn = store_run,
-      .tensors = 2,
-      .tensor = {{.slab = strip->sum, .box = strip->want, .type = type},
-                 {.slab = strip->x, .box = strip->want, .type = type}},
-      .scalar = {sdg_scalar(type, 1)},
-      .op = late,
-      .op_destroy = free};
-  return sdg_subcall_add(m->plan, &store);
+  sdg_subcall_tensor_t sum = {
+      .slab = strip->sum, .box = strip->want, .type = type};
+  sdg_subcall_tensor_t to = {
+      .slab = strip->x, .box = strip->want, .type = type};
+  return sdg_subcall_store(m->plan, m->late, &sum, &to);
 }
 
 static sdg_status_t strip_finish(maker_t *m, int s) {

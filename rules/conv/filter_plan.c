@@ -36,7 +36,7 @@ typedef struct maker {
 static sdg_status_t piece_add(maker_t *m, const sdg_window_piece_t *piece,
                               const sdg_range_t *taps, int x, int y) {
   const sdg_conv_gradient_slabs_t slabs = {
-      .x = x, .y = y, .w = m->sum.part, .unscaled = m->sum.alpha != NULL};
+      .x = x, .y = y, .w = m->sum.part, .unscaled = m->sum.scales};
   if (taps && !m->any)
     SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &m->sum));
   sdg_conv_gradient_old_t old = m->any || taps      ? SDG_CONV_GRADIENT_ADD
@@ -123,8 +123,7 @@ static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->y, &op->y_box, &m->y));
   SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, m->conv->w, sum_axes,
                                 sdg_conv_gradient_beta, &m->sum));
-  return sdg_gradient_sum_late(m->plan, m->call, sdg_conv_gradient_alpha,
-                               &m->sum);
+  return sdg_gradient_sum_late(m->plan, m->call, &m->sum);
 }
 
 // What a plan depends on besides the call.

@@ -21,10 +21,6 @@ const void *sdg_conv_gradient_beta(const sdg_call_t *call) {
   return sdg_call_scalar_at(call, SDG_BETA);
 }
 
-const void *sdg_conv_gradient_alpha(const sdg_call_t *call) {
-  return sdg_call_scalar_at(call, SDG_ALPHA);
-}
-
 static bool of_filter(const sdg_call_t *call) {
   return sdg_conv_kind(call) == SDG_CONV_WGRAD;
 }

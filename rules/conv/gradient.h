@@ -12,7 +12,6 @@
 
 /* The program's beta, for sdg_gradient_sum_open(). */
 const void *sdg_conv_gradient_beta(const sdg_call_t *call);
-const void *sdg_conv_gradient_alpha(const sdg_call_t *call);
 
 /* How a sub-call treats the values that it finds in its output. */
 typedef enum sdg_conv_gradient_old {

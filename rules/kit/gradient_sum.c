@@ -35,25 +35,23 @@ sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
 }
 
 sdg_status_t sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
-                                    const void *(*alpha)(const sdg_call_t *),
                                     sdg_gradient_sum_t *sum) {
   const sdg_operand_t *operand = &call->operand[sum->operand];
   sdg_box_t box = sdg_operand_box(operand);
   if (!plan->reduce_axes || !sums_in_float(operand))
     return SDG_OK;
   sum->type = CUDNN_DATA_FLOAT;
-  sum->alpha = alpha;
+  sum->scales = true;
   return sdg_plan_scratch_of(plan, &box, sizeof(float), sum->output,
                              &sum->part);
 }
 
 sdg_status_t sdg_gradient_sum_late(sdg_plan_t *plan, const sdg_call_t *call,
-                                   const void *(*alpha)(const sdg_call_t *),
                                    sdg_gradient_sum_t *sum) {
   sdg_box_t box = sdg_operand_box(&call->operand[sum->operand]);
-  if (sum->alpha || !isinf(sdg_call_scalar_value(call, alpha(call))))
+  if (sum->scales || !isinf(sdg_call_scalar(call, SDG_ALPHA)))
     return SDG_OK;
-  sum->alpha = alpha;
+  sum->scales = true;
   sum->takes_beta = false;
   return sum->part == sum->output
              ? sdg_plan_scratch(plan, &box, sum->output, &sum->part)
@@ -78,13 +76,16 @@ sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
 
 // output = alpha sum + beta output.
 typedef struct finish {
-  const void *(*alpha)(const sdg_call_t *call), *(*beta)(const sdg_call_t *);
+  bool scales;
+  const void *(*beta)(const sdg_call_t *call);
 } finish_t;
 
 static cudnnStatus_t finish_run(const sdg_subcall_run_t *run) {
   const finish_t *finish = run->op;
   return sdg_cudnn_get()->cudnnTransformTensor(
-      run->handle, finish->alpha ? finish->alpha(run->call) : &run->scalar[0],
+      run->handle,
+      finish->scales ? sdg_call_scalar_at(run->call, SDG_ALPHA)
+                     : &run->scalar[0],
       run->descriptor[0], run->data[0], finish->beta(run->call),
       run->descriptor[1], run->data[1]);
 }
@@ -95,7 +96,7 @@ static sdg_status_t finish_add(sdg_plan_t *plan, const sdg_gradient_sum_t *sum,
   finish_t *finish = malloc(sizeof *finish);
   if (!finish)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  *finish = (finish_t){.alpha = sum->alpha, .beta = sum->beta};
+  *finish = (finish_t){.scales = sum->scales, .beta = sum->beta};
   sdg_subcall_t sub = {.fn = finish_run,
                        .tensors = 2,
                        .tensor = {*from, *to},
@@ -122,7 +123,7 @@ sdg_status_t sdg_gradient_sum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
 sdg_status_t sdg_gradient_sum_close(sdg_plan_t *plan, const sdg_call_t *call,
                                     const sdg_gradient_sum_t *sum) {
   const sdg_operand_t *operand = &call->operand[sum->operand];
-  if (!plan->reduce_axes && !sum->alpha)
+  if (!plan->reduce_axes && !sum->scales)
     return SDG_OK;
   sdg_subcall_tensor_t part = sdg_subcall_slab(plan, sum->part, sum->type);
   sdg_subcall_tensor_t output =

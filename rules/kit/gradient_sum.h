@@ -18,9 +18,9 @@ typedef struct sdg_gradient_sum {
    * False: it overwrites them. */
   bool takes_beta;
   const void *(*beta)(const sdg_call_t *call); /* the program's */
-  /* A scalar that the sum is multiplied by, in place of each sub-call's result;
-   * NULL: sub-calls use it themselves. */
-  const void *(*alpha)(const sdg_call_t *call);
+  /* The sum is multiplied by the program's alpha, in place of each sub-call's
+   * result. */
+  bool scales;
 } sdg_gradient_sum_t;
 
 /* Adds the slab or slabs for operand `index` to a plan opened by
@@ -33,15 +33,12 @@ sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
 /* For sub-calls that can put their result into another type than the
  * gradient's: has them put it into float if the gradient is narrower and ranks
  * are to be summed, so that no rank's part is rounded or infinite. Then
- * sum->type says so, and `alpha` is applied to the sum. */
-sdg_status_t
-sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
-                       const void *(*alpha)(const sdg_call_t *call),
-                       sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
-/* The same if `alpha` is infinite, as parts that are infinities may add up to
+ * sum->type says so, and alpha is applied to the sum. */
+sdg_status_t sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
+                                    sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
+/* The same if alpha is infinite, as parts that are infinities may add up to
  * NaN where the sum times alpha is an infinity. */
 sdg_status_t sdg_gradient_sum_late(sdg_plan_t *plan, const sdg_call_t *call,
-                                   const void *(*alpha)(const sdg_call_t *call),
                                    sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
 /* Whole view: adds the gradient to the share as an output that every rank gets
  * in full. It is also read unless `beta` is zero. */

@@ -2,6 +2,8 @@
 // The ranks' shares in a softmax: a softmax over the ranks' own sums.
 #include "rules/kit/softmax_merge.h"
 
+#include <stdlib.h>
+
 #include "rules/vendor/vendor.h"
 
 sdg_status_t sdg_softmax_merge_open(sdg_plan_t *plan, const sdg_merge_t *merge,
@@ -23,30 +25,34 @@ sdg_status_t sdg_softmax_merge_sum(sdg_plan_t *plan,
   return sdg_plan_join(plan, SDG_LANE_MAIN);
 }
 
-static cudnnStatus_t softmax(const sdg_subcall_run_t *run,
-                             cudnnSoftmaxAlgorithm_t algo) {
+// What a sub-call keeps besides its tensors.
+typedef struct how {
+  cudnnSoftmaxAlgorithm_t algo;
+  cudnnSoftmaxMode_t mode;
+} how_t;
+
+static cudnnStatus_t softmax_run(const sdg_subcall_run_t *run) {
+  const how_t *how = run->op;
   return sdg_cudnn_get()->cudnnSoftmaxForward(
-      run->handle, algo, CUDNN_SOFTMAX_MODE_CHANNEL, &run->scalar[0],
-      run->descriptor[0], run->data[0], &run->scalar[1], run->descriptor[1],
-      run->data[1]);
-}
-
-static cudnnStatus_t accurate_run(const sdg_subcall_run_t *run) {
-  return softmax(run, CUDNN_SOFTMAX_ACCURATE);
-}
-
-static cudnnStatus_t log_run(const sdg_subcall_run_t *run) {
-  return softmax(run, CUDNN_SOFTMAX_LOG);
+      run->handle, how->algo, how->mode, &run->scalar[0], run->descriptor[0],
+      run->data[0], &run->scalar[1], run->descriptor[1], run->data[1]);
 }
 
 sdg_status_t sdg_softmax_add(sdg_plan_t *plan, cudnnSoftmaxAlgorithm_t algo,
+                             cudnnSoftmaxMode_t mode,
                              const sdg_subcall_tensor_t *x,
                              const sdg_subcall_tensor_t *y) {
+  how_t *how = malloc(sizeof *how);
+  if (!how)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  *how = (how_t){algo, mode};
   sdg_subcall_t sub = {
-      .fn = algo == CUDNN_SOFTMAX_LOG ? log_run : accurate_run,
+      .fn = softmax_run,
       .tensors = 2,
       .tensor = {*x, *y},
-      .scalar = {sdg_scalar(y->type, 1), sdg_scalar(y->type, 0)}};
+      .scalar = {sdg_scalar(y->type, 1), sdg_scalar(y->type, 0)},
+      .op = how,
+      .op_destroy = free};
   return sdg_subcall_add(plan, &sub);
 }
 
@@ -66,5 +72,5 @@ sdg_status_t sdg_softmax_merge_make(sdg_plan_t *plan,
   SDG_TRY(
       sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1, &all, 1, &sums, 0, &all));
   return sdg_softmax_add(plan, log ? CUDNN_SOFTMAX_LOG : CUDNN_SOFTMAX_ACCURATE,
-                         &all, &all);
+                         CUDNN_SOFTMAX_MODE_CHANNEL, &all, &all);
 }

@@ -42,9 +42,10 @@ sdg_status_t sdg_softmax_merge_make(sdg_plan_t *plan,
                                     const sdg_softmax_merge_t *shares,
                                     bool log) SDG_MUST_CHECK;
 
-/* y = softmax(x) over dimension 1 of tensors of four or five dimensions; y may
- * be x. */
+/* y = softmax(x) of tensors of four or five dimensions, over dimension 1 in
+ * mode CHANNEL; y may be x. */
 sdg_status_t sdg_softmax_add(sdg_plan_t *plan, cudnnSoftmaxAlgorithm_t algo,
+                             cudnnSoftmaxMode_t mode,
                              const sdg_subcall_tensor_t *x,
                              const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
 

@@ -71,6 +71,11 @@ typedef struct sdg_subcall {
 sdg_status_t sdg_subcalls_open(sdg_plan_t *plan,
                                const sdg_call_t *call) SDG_MUST_CHECK;
 
+/* True if two tensors have equal strides in memory. */
+bool sdg_subcall_strides_equal(const sdg_plan_t *plan,
+                               const sdg_subcall_tensor_t *a,
+                               const sdg_subcall_tensor_t *b);
+
 /* Adds a sub-call of any function. Takes ownership of `op`, also after an
  * error. SDG_E_VENDOR_CALL if the vendor's library rejects the descriptor of a
  * tensor. */
@@ -113,6 +118,10 @@ sdg_status_t
 sdg_subcall_transform(sdg_plan_t *plan, double alpha,
                       const sdg_subcall_tensor_t *a, double beta,
                       const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
+/* c = a + beta c with the program's beta; `scales`: a times its alpha. */
+sdg_status_t sdg_subcall_store(sdg_plan_t *plan, bool scales,
+                               const sdg_subcall_tensor_t *a,
+                               const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
 /* c = alpha reduce(a) + beta c over the dimensions in which c's extent is 1. */
 sdg_status_t sdg_subcall_reduce(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
                                 double alpha, const sdg_subcall_tensor_t *a,

@@ -2,7 +2,10 @@
 // Sub-calls that several ops use: arithmetic on tensors.
 #include "rules/kit/subcall.h"
 
+#include <string.h>
+
 #include "rules/kit/subcall_state.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 
@@ -12,6 +15,14 @@ sdg_subcall_tensor_t sdg_subcall_slab(const sdg_plan_t *plan, int slab,
                                       sdg_type_t type) {
   return (sdg_subcall_tensor_t){
       .slab = slab, .box = plan->slab[slab].box, .type = type};
+}
+
+bool sdg_subcall_strides_equal(const sdg_plan_t *plan,
+                               const sdg_subcall_tensor_t *a,
+                               const sdg_subcall_tensor_t *b) {
+  const sdg_slab_t *slab = plan->slab;
+  return memcmp(slab[a->slab].stride, slab[b->slab].stride,
+                (size_t)a->box.dims * sizeof *slab->stride) == 0;
 }
 
 sdg_scalar_t sdg_scalar(sdg_type_t type, double value) {
@@ -120,6 +131,30 @@ sdg_status_t sdg_subcall_transform(sdg_plan_t *plan, double alpha,
                        .tensor = {*a, *c},
                        .scalar = {[ALPHA] = sdg_scalar(c->type, alpha),
                                   [BETA] = sdg_scalar(c->type, beta)}};
+  return sdg_subcall_add(plan, &sub);
+}
+
+static cudnnStatus_t store_run(const sdg_subcall_run_t *run) {
+  return sdg_cudnn_get()->cudnnTransformTensor(
+      run->handle, &run->scalar[ALPHA], run->descriptor[0], run->data[0],
+      sdg_call_scalar_at(run->call, SDG_BETA), run->descriptor[1],
+      run->data[1]);
+}
+
+static cudnnStatus_t store_scaled_run(const sdg_subcall_run_t *run) {
+  return sdg_cudnn_get()->cudnnTransformTensor(
+      run->handle, sdg_call_scalar_at(run->call, SDG_ALPHA), run->descriptor[0],
+      run->data[0], sdg_call_scalar_at(run->call, SDG_BETA), run->descriptor[1],
+      run->data[1]);
+}
+
+sdg_status_t sdg_subcall_store(sdg_plan_t *plan, bool scales,
+                               const sdg_subcall_tensor_t *a,
+                               const sdg_subcall_tensor_t *c) {
+  sdg_subcall_t sub = {.fn = scales ? store_scaled_run : store_run,
+                       .tensors = 2,
+                       .tensor = {*a, *c},
+                       .scalar = {[ALPHA] = sdg_scalar(c->type, 1)}};
   return sdg_subcall_add(plan, &sub);
 }
 

@@ -2,6 +2,7 @@
 // The sub-calls that attend to a block's keys.
 #include <math.h>
 
+#include "rules/kit/softmax_merge.h"
 #include "rules/neighborhood/attend_block.h"
 #include "rules/vendor/vendor.h"
 
@@ -12,13 +13,6 @@ slot_view(const sdg_neighborhood_attend_maker_t *m, int slab,
       m, slab, &pair->q, (sdg_range_t){pair->slot, pair->slot + 1});
 }
 
-static cudnnStatus_t softmax_run(const sdg_subcall_run_t *run) {
-  return sdg_cudnn_get()->cudnnSoftmaxForward(
-      run->handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
-      &run->scalar[0], run->descriptor[0], run->data[0], &run->scalar[1],
-      run->descriptor[0], run->data[0]);
-}
-
 static cudnnStatus_t softmax_back_run(const sdg_subcall_run_t *run) {
   return sdg_cudnn_get()->cudnnSoftmaxBackward(
       run->handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
@@ -26,17 +20,15 @@ static cudnnStatus_t softmax_back_run(const sdg_subcall_run_t *run) {
       run->data[1], &run->scalar[1], run->descriptor[1], run->data[1]);
 }
 
-// Softmax of the weights in place; backward, of their gradients.
-static sdg_status_t softmax_add(const sdg_neighborhood_attend_maker_t *m,
-                                bool backward) {
+// Softmax backward of the weights' gradients, in place.
+static sdg_status_t softmax_back_add(const sdg_neighborhood_attend_maker_t *m) {
   const sdg_neighborhood_attend_t *a = m->a;
   sdg_subcall_t sub = {
-      .fn = backward ? softmax_back_run : softmax_run,
-      .tensors = backward ? 2 : 1,
-      .tensor = {sdg_subcall_slab(a->plan, m->at.flat, a->type)},
+      .fn = softmax_back_run,
+      .tensors = 2,
+      .tensor = {sdg_subcall_slab(a->plan, m->at.flat, a->type),
+                 sdg_subcall_slab(a->plan, m->at.dflat, a->type)},
       .scalar = {sdg_scalar(a->type, 1), sdg_scalar(a->type, 0)}};
-  if (backward)
-    sub.tensor[1] = sdg_subcall_slab(a->plan, m->at.dflat, a->type);
   return sdg_subcall_add(a->plan, &sub);
 }
 
@@ -131,39 +123,21 @@ static sdg_status_t dots_add(const sdg_neighborhood_attend_maker_t *m,
 }
 
 // Adds to the queries' elements of slab `to`, for each slot, `weights` times
-// their keys' elements in slab `theirs`.
-static sdg_status_t gather_add(const sdg_neighborhood_attend_maker_t *m,
-                               int weights, int theirs, int64_t channels,
-                               double scale, int to) {
+// their keys' elements in slab `from`. `reverse`: adds to the keys' elements
+// the weighted elements of the queries.
+static sdg_status_t weighted_add(const sdg_neighborhood_attend_maker_t *m,
+                                 int weights, int from, int64_t channels,
+                                 double scale, int to, bool reverse) {
   sdg_range_t all = {0, channels};
   for (int i = 0; i < m->pairs; i++) {
     const sdg_neighborhood_attend_pair_t *pair = &m->pair[i];
-    sdg_subcall_tensor_t y =
-        sdg_neighborhood_attend_view(m, theirs, &pair->k, all);
+    sdg_subcall_tensor_t factor = sdg_neighborhood_attend_view(
+        m, from, reverse ? &pair->q : &pair->k, all);
     sdg_subcall_tensor_t weight = slot_view(m, weights, pair);
     sdg_subcall_tensor_t sum =
-        sdg_neighborhood_attend_view(m, to, &pair->q, all);
-    SDG_TRY(sdg_subcall_op(m->a->plan, CUDNN_OP_TENSOR_MUL, scale, &y, 1,
-                           &weight, i > 0, &sum));
-  }
-  return SDG_OK;
-}
-
-// The reverse: adds to the keys' elements of slab `to` the weighted elements of
-// the queries in slab `own`.
-static sdg_status_t scatter_add(const sdg_neighborhood_attend_maker_t *m,
-                                int weights, int own, int64_t channels,
-                                double scale, int to) {
-  sdg_range_t all = {0, channels};
-  for (int i = 0; i < m->pairs; i++) {
-    const sdg_neighborhood_attend_pair_t *pair = &m->pair[i];
-    sdg_subcall_tensor_t x =
-        sdg_neighborhood_attend_view(m, own, &pair->q, all);
-    sdg_subcall_tensor_t weight = slot_view(m, weights, pair);
-    sdg_subcall_tensor_t sum =
-        sdg_neighborhood_attend_view(m, to, &pair->k, all);
-    SDG_TRY(sdg_subcall_op(m->a->plan, CUDNN_OP_TENSOR_MUL, scale, &x, 1,
-                           &weight, 1, &sum));
+        sdg_neighborhood_attend_view(m, to, reverse ? &pair->k : &pair->q, all);
+    SDG_TRY(sdg_subcall_op(m->a->plan, CUDNN_OP_TENSOR_MUL, scale, &factor, 1,
+                           &weight, reverse || i > 0, &sum));
   }
   return SDG_OK;
 }
@@ -197,15 +171,17 @@ static sdg_status_t weights_add(const sdg_neighborhood_attend_maker_t *m) {
   SDG_TRY(dots_add(
       m, &(dots_t){m->at.q_fold, m->k, a->shape->q_channels, a->shape->scale},
       &(slots_t){m->at.scores, m->at.sums}));
-  return softmax_add(m, false);
+  sdg_subcall_tensor_t flat = sdg_subcall_slab(a->plan, m->at.flat, a->type);
+  return sdg_softmax_add(a->plan, CUDNN_SOFTMAX_ACCURATE,
+                         CUDNN_SOFTMAX_MODE_CHANNEL, &flat, &flat);
 }
 
 sdg_status_t sdg_neighborhood_attend_block_forward(
     const sdg_neighborhood_attend_maker_t *m) {
   const sdg_neighborhood_attend_block_t *b = &m->at;
   SDG_TRY(weights_add(m));
-  SDG_TRY(
-      gather_add(m, b->scores, m->v, m->a->shape->v_channels, 1, b->o_fold));
+  SDG_TRY(weighted_add(m, b->scores, m->v, m->a->shape->v_channels, 1,
+                       b->o_fold, false));
   return store(m, b->o_own, &b->o, &m->a->o);
 }
 
@@ -219,15 +195,16 @@ sdg_status_t sdg_neighborhood_attend_block_backward(
   sdg_subcall_tensor_t all = sdg_subcall_slab(a->plan, b->dscores, a->type);
   SDG_TRY(weights_add(m));
   SDG_TRY(load(m, &a->o, &b->o, b->o_own));
-  SDG_TRY(scatter_add(m, b->scores, b->o_fold, shape->v_channels, 1, m->dv));
+  SDG_TRY(
+      weighted_add(m, b->scores, b->o_fold, shape->v_channels, 1, m->dv, true));
   if (!b->full)
     SDG_TRY(sdg_subcall_set(a->plan, 0, &all));
   SDG_TRY(dots_add(m, &(dots_t){b->o_fold, m->v, shape->v_channels, 1},
                    &(slots_t){b->dscores, b->dsums}));
-  SDG_TRY(softmax_add(m, true));
-  SDG_TRY(gather_add(m, b->dscores, m->k, shape->q_channels, shape->scale,
-                     b->dq_fold));
-  SDG_TRY(scatter_add(m, b->dscores, b->q_fold, shape->q_channels, shape->scale,
-                      m->dk));
+  SDG_TRY(softmax_back_add(m));
+  SDG_TRY(weighted_add(m, b->dscores, m->k, shape->q_channels, shape->scale,
+                       b->dq_fold, false));
+  SDG_TRY(weighted_add(m, b->dscores, b->q_fold, shape->q_channels,
+                       shape->scale, m->dk, true));
   return store(m, b->dq_own, &b->q, &a->dq);
 }

@@ -143,14 +143,6 @@ static sdg_status_t sums_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
   return reduce(m, slab, m->axes & ~m->sum);
 }
 
-static bool strides_equal(const sdg_norm_maker_t *m,
-                          const sdg_subcall_tensor_t *a,
-                          const sdg_subcall_tensor_t *b) {
-  const sdg_slab_t *slab = m->plan->slab;
-  return memcmp(slab[a->slab].stride, slab[b->slab].stride,
-                (size_t)m->own.dims * sizeof *slab->stride) == 0;
-}
-
 // Scratch with dy's strides.
 static sdg_status_t like_dy(sdg_norm_maker_t *m, sdg_subcall_tensor_t *out) {
   const sdg_subcall_tensor_t *dy = &m->tensor[SDG_NORM_DY];
@@ -169,11 +161,11 @@ static sdg_status_t fused_add(sdg_norm_maker_t *m,
   bool adds = m->norm->ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION;
   const sdg_subcall_tensor_t *dz = adds ? &m->tensor[SDG_NORM_DZ] : NULL;
   sdg_subcall_tensor_t y = m->tensor[SDG_NORM_Y], through;
-  if (!strides_equal(m, &y, io_dy)) {
+  if (!sdg_subcall_strides_equal(m->plan, &y, io_dy)) {
     SDG_TRY(like_dy(m, &y));
     SDG_TRY(sdg_subcall_transform(m->plan, 1, &m->tensor[SDG_NORM_Y], 0, &y));
   }
-  if (dz && strides_equal(m, dz, io_dy))
+  if (dz && sdg_subcall_strides_equal(m->plan, dz, io_dy))
     through = *dz;
   else
     SDG_TRY(like_dy(m, &through));

@@ -55,14 +55,6 @@ static cudnnStatus_t forward_all(const sdg_subcall_run_t *run) {
       run->data[1]);
 }
 
-// y = alpha mean + beta y with the program's scalars.
-static cudnnStatus_t mean_store(const sdg_subcall_run_t *run) {
-  return sdg_cudnn_get()->cudnnTransformTensor(
-      run->handle, sdg_call_scalar_at(run->call, SDG_ALPHA), run->descriptor[0],
-      run->data[0], sdg_call_scalar_at(run->call, SDG_BETA), run->descriptor[1],
-      run->data[1]);
-}
-
 static cudnnStatus_t backward(const sdg_subcall_run_t *run, const void *alpha,
                               const void *beta) {
   return sdg_cudnn_get()->cudnnPoolingBackward(
@@ -234,8 +226,21 @@ static sdg_status_t forward_make(maker_t *m) {
   sub.fn = forward_planned;
   sub.tensor[1] = mean;
   SDG_TRY(sub_add(m, &sub, OVER_PIECES, m->part_type, rest));
-  sdg_subcall_t store = {.fn = mean_store, .tensors = 2, .tensor = {mean, y}};
-  return sdg_subcall_add(m->plan, &store);
+  return sdg_subcall_store(m->plan, true, &mean, &y);
+}
+
+// Adds a backward sub-call: `y` and `dy` have the box `outer`, `x` and `dx` the
+// box `inner`.
+static sdg_status_t gradient_add(maker_t *m,
+                                 cudnnStatus_t (*fn)(const sdg_subcall_run_t *),
+                                 const int slab[TENSORS],
+                                 const sdg_box_t *outer, const sdg_box_t *inner,
+                                 over_t over, double share) {
+  sdg_subcall_t sub = {.fn = fn, .tensors = TENSORS};
+  for (int i = 0; i < TENSORS; i++)
+    sub.tensor[i] = (sdg_subcall_tensor_t){
+        .slab = slab[i], .box = i == Y || i == DY ? *outer : *inner};
+  return sub_add(m, &sub, over, m->type, share);
 }
 
 // Each element gets its share of the gradient: its piece's share, times what
@@ -249,13 +254,8 @@ static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
       share *= (double)(m->x.dim[d].hi - m->x.dim[d].lo) /
                (double)sdg_part_extent(
                    &m->of.tagging->placement[m->of.pool->x].part[d]);
-  sdg_subcall_t sub = {.fn = backward_piece,
-                       .tensors = TENSORS,
-                       .tensor = {[Y] = {.slab = m->y_slab, .box = m->y},
-                                  [DY] = {.slab = dy, .box = m->y},
-                                  [X] = {.slab = m->x_slab, .box = m->x},
-                                  [DX] = {.slab = dx, .box = m->x}}};
-  return sub_add(m, &sub, OVER_PIECE, m->type, share);
+  const int slab[] = {[Y] = m->y_slab, [DY] = dy, [X] = m->x_slab, [DX] = dx};
+  return gradient_add(m, backward_piece, slab, &m->y, &m->x, OVER_PIECE, share);
 }
 
 // The piece with the maximum gets the gradient; inside the piece its maximum
@@ -266,24 +266,12 @@ static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
   if (sdg_box_empty(&m->part))
     return SDG_OK;
   SDG_TRY(sdg_plan_scratch(m->plan, &m->parts, m->y_slab, &gradients));
-  sdg_subcall_t all = {.fn = backward_all,
-                       .tensors = TENSORS,
-                       .tensor = {
-                           [Y] = {.slab = m->y_slab, .box = m->y},
-                           [DY] = {.slab = dy, .box = m->y},
-                           [X] = {.slab = m->parts_slab, .box = m->parts},
-                           [DX] = {.slab = gradients, .box = m->parts},
-                       }};
-  SDG_TRY(sub_add(m, &all, OVER_PIECES, m->type, 1));
-  sdg_subcall_t piece = {.fn = backward_piece,
-                         .tensors = TENSORS,
-                         .tensor = {
-                             [Y] = {.slab = m->parts_slab, .box = m->part},
-                             [DY] = {.slab = gradients, .box = m->part},
-                             [X] = {.slab = m->x_slab, .box = m->x},
-                             [DX] = {.slab = dx, .box = m->x},
-                         }};
-  return sub_add(m, &piece, OVER_PIECE, m->type, 1);
+  const int all[] = {
+      [Y] = m->y_slab, [DY] = dy, [X] = m->parts_slab, [DX] = gradients};
+  const int piece[] = {
+      [Y] = m->parts_slab, [DY] = gradients, [X] = m->x_slab, [DX] = dx};
+  SDG_TRY(gradient_add(m, backward_all, all, &m->y, &m->parts, OVER_PIECES, 1));
+  return gradient_add(m, backward_piece, piece, &m->part, &m->x, OVER_PIECE, 1);
 }
 
 static sdg_status_t steps_make(maker_t *m) {

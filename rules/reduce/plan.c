@@ -119,14 +119,6 @@ static sdg_status_t own_fill(maker_t *m, const how_t *how,
 
 // ---- plans -----------------------------------------------------------------
 
-// c = alpha a + beta c with the program's scalars.
-static cudnnStatus_t copy_run(const sdg_subcall_run_t *run) {
-  return sdg_cudnn_get()->cudnnTransformTensor(
-      run->handle, sdg_call_scalar_at(run->call, SDG_ALPHA), run->descriptor[0],
-      run->data[0], sdg_call_scalar_at(run->call, SDG_BETA), run->descriptor[1],
-      run->data[1]);
-}
-
 static sdg_status_t merge_make(maker_t *m) {
   how_t how = how_of(&m->reduce);
   int ranks = m->merge.ranks;
@@ -153,8 +145,7 @@ static sdg_status_t merge_make(maker_t *m) {
                                m->reduce.nan == CUDNN_NOT_PROPAGATE_NAN, 1,
                                &own, &all));
   }
-  sdg_subcall_t copy = {.fn = copy_run, .tensors = 2, .tensor = {all, m->c}};
-  return sdg_subcall_add(m->plan, &copy);
+  return sdg_subcall_store(m->plan, true, &all, &m->c);
 }
 
 static cudnnStatus_t real_run(const sdg_subcall_run_t *run) {

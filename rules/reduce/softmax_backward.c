@@ -5,17 +5,8 @@
 
 #include <cudnn.h>
 #include <float.h>
-#include <string.h>
 
 #include "rules/vendor/vendor.h"
-
-// c = alpha a + beta c with the program's alpha and beta.
-static cudnnStatus_t copy_run(const sdg_subcall_run_t *run) {
-  sdg_softmax_t p = sdg_softmax_program(run);
-  return sdg_cudnn_get()->cudnnTransformTensor(
-      run->handle, p.alpha, run->descriptor[0], run->data[0], p.beta,
-      run->descriptor[1], run->data[1]);
-}
 
 // result = dy - sum. The vendor's function takes operands of one type.
 static sdg_status_t difference_make(sdg_softmax_maker_t *m,
@@ -134,25 +125,17 @@ static sdg_status_t finite_make(sdg_softmax_maker_t *m,
                         field);
 }
 
-static bool strides_equal(const sdg_softmax_maker_t *m,
-                          const sdg_subcall_tensor_t *a,
-                          const sdg_subcall_tensor_t *b) {
-  const sdg_slab_t *slab = m->plan->slab;
-  return memcmp(slab[a->slab].stride, slab[b->slab].stride,
-                (size_t)m->own.dims * sizeof *slab->stride) == 0;
-}
-
 // y as the vendor's function reads it beside `result`: with the same type and
 // strides. If the output has other strides than y, `result` becomes scratch.
 static sdg_status_t y_make(sdg_softmax_maker_t *m, sdg_subcall_tensor_t *y) {
   *y = m->operand[0];
   bool typed = y->type == m->type;
-  if (typed && strides_equal(m, y, &m->result))
+  if (typed && sdg_subcall_strides_equal(m->plan, y, &m->result))
     return SDG_OK;
   if (m->in_place) {
     m->in_place = false;
     SDG_TRY(sdg_merge_scratch(m->plan, &m->own, y->slab, m->type, &m->result));
-    if (typed && strides_equal(m, y, &m->result))
+    if (typed && sdg_subcall_strides_equal(m->plan, y, &m->result))
       return SDG_OK;
   }
   SDG_TRY(sdg_merge_scratch(m->plan, &m->own, m->result.slab, m->type, y));
@@ -188,13 +171,10 @@ static sdg_status_t backward_log_make(sdg_softmax_maker_t *m) {
   SDG_TRY(backward_log_add(m, m->in_place ? own_scaled_run : own_backward_run,
                            &y, &m->result));
   // alpha and beta are applied once: in place, beta is 0.
-  sdg_subcall_t copy = {.fn = copy_run, .tensors = 2, .tensor = {made, first}};
   if (m->in_place)
-    return sdg_subcall_add(m->plan, &copy);
+    return sdg_subcall_store(m->plan, true, &made, &first);
   SDG_TRY(sdg_subcall_transform(m->plan, 1, &made, 0, &first));
-  copy.tensor[0] = m->result;
-  copy.tensor[1] = *output;
-  return sdg_subcall_add(m->plan, &copy);
+  return sdg_subcall_store(m->plan, true, &m->result, output);
 }
 
 sdg_status_t sdg_softmax_backward(sdg_softmax_maker_t *m) {

@@ -13,34 +13,6 @@
 #include "rules/reduce/softmax_plan.h"
 #include "rules/vendor/vendor.h"
 
-static cudnnStatus_t forward(const sdg_subcall_run_t *run,
-                             cudnnSoftmaxAlgorithm_t algo,
-                             cudnnSoftmaxMode_t mode) {
-  return sdg_cudnn_get()->cudnnSoftmaxForward(
-      run->handle, algo, mode, &run->scalar[0], run->descriptor[0],
-      run->data[0], &run->scalar[1], run->descriptor[1], run->data[1]);
-}
-
-static cudnnStatus_t own_log_run(const sdg_subcall_run_t *run) {
-  return forward(run, CUDNN_SOFTMAX_LOG, sdg_softmax_program(run).mode);
-}
-
-static cudnnStatus_t own_run(const sdg_subcall_run_t *run) {
-  return forward(run, CUDNN_SOFTMAX_ACCURATE, sdg_softmax_program(run).mode);
-}
-
-static sdg_status_t forward_add(const sdg_softmax_maker_t *m,
-                                cudnnStatus_t (*fn)(const sdg_subcall_run_t *),
-                                const sdg_subcall_tensor_t *x,
-                                const sdg_subcall_tensor_t *y) {
-  sdg_subcall_t sub = {
-      .fn = fn,
-      .tensors = 2,
-      .tensor = {*x, *y},
-      .scalar = {sdg_scalar(y->type, 1), sdg_scalar(y->type, 0)}};
-  return sdg_subcall_add(m->plan, &sub);
-}
-
 // c = alpha (a + b) + beta c with the program's alpha and beta.
 static cudnnStatus_t sum_run(const sdg_subcall_run_t *run) {
   sdg_softmax_t p = sdg_softmax_program(run);
@@ -57,7 +29,8 @@ static sdg_status_t own_fill(sdg_softmax_maker_t *m,
                              const sdg_subcall_tensor_t *log_sum,
                              const sdg_subcall_tensor_t *zero) {
   SDG_TRY(sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_MAX, 1, x, max));
-  SDG_TRY(forward_add(m, own_log_run, x, &m->result));
+  SDG_TRY(sdg_softmax_add(m->plan, CUDNN_SOFTMAX_LOG, m->softmax.mode, x,
+                          &m->result));
   SDG_TRY(
       sdg_softmax_reduce(m, CUDNN_REDUCE_TENSOR_MAX, -1, &m->result, log_sum));
   return sdg_subcall_op_numbers(m->plan, CUDNN_OP_TENSOR_MAX, 1, log_sum, 1,
@@ -71,7 +44,8 @@ static sdg_status_t forward_finish(sdg_softmax_maker_t *m,
   bool log = m->softmax.algo == CUDNN_SOFTMAX_LOG;
   sdg_subcall_tensor_t bound = *zero;
   if (!log) {
-    SDG_TRY(forward_add(m, own_run, x, &m->result));
+    SDG_TRY(sdg_softmax_add(m->plan, CUDNN_SOFTMAX_ACCURATE, m->softmax.mode, x,
+                            &m->result));
     SDG_TRY(sdg_softmax_bound(m, 1, &bound));
   }
   // NaN from elements that are all -inf becomes a number, which the share

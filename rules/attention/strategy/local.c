@@ -183,9 +183,11 @@ static sdg_status_t weights_make(local_t *h) {
   if (!h->idle) {
     SDG_TRY(scores_mask(h));
     SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_MAX, 1, s, max));
-    SDG_TRY(sdg_softmax_add(plan, CUDNN_SOFTMAX_LOG, s, s));
+    SDG_TRY(sdg_softmax_add(plan, CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_CHANNEL,
+                            s, s));
     SDG_TRY(keys_reduce(h, CUDNN_REDUCE_TENSOR_MAX, -1, s, &h->shares.log_sum));
-    SDG_TRY(sdg_softmax_add(plan, CUDNN_SOFTMAX_ACCURATE, s, s));
+    SDG_TRY(sdg_softmax_add(plan, CUDNN_SOFTMAX_ACCURATE,
+                            CUDNN_SOFTMAX_MODE_CHANNEL, s, s));
   }
   return h->mask.some && !h->none ? sdg_subcall_op(plan, CUDNN_OP_TENSOR_ADD, 1,
                                                    max, 1, &h->mask.max, 0, max)
