@@ -20,7 +20,7 @@ typedef struct loops {
   struct {
     // The byte counts are the steps between iterations.
     int64_t extent, from_bytes, to_bytes;
-  } loop[SDG_DIMS_MAX];
+  } loop[SDG_COPY_DIMS_MAX];
 } loops_t;
 
 // Orders the dimensions by stride, then merges dimensions that are contiguous
@@ -29,7 +29,7 @@ typedef struct loops {
 // 32*64*4 and 8*64*4 bytes.
 static loops_t loops_make(const int64_t *from, const int64_t *to,
                           const int64_t *extent, int dims, int elem_bytes) {
-  int order[SDG_DIMS_MAX];
+  int order[SDG_COPY_DIMS_MAX];
   int used = 0;
   for (int d = 0; d < dims; d++) {
     if (extent[d] <= 1)
@@ -92,22 +92,47 @@ static cudaError_t copy_block(const sdg_vendor_t *cuda, const loops_t *loops,
   return cuda->cudaMemcpy3DAsync(&parms, stream);
 }
 
-// Returns how many inner loops one runtime call can copy. A 3-D copy needs
-// slices that are a whole number of row pitches apart.
-static int copy_levels(const loops_t *loops) {
-  if (loops->count == 0)
+// Whether one 3-D copy can run loop `slices` around loop `rows`: slices have to
+// be a whole number of row pitches apart.
+static bool slices_fit(const loops_t *loops, int rows, int slices) {
+  int64_t from = loops->loop[rows].from_bytes, to = loops->loop[rows].to_bytes;
+  int64_t height = loops->loop[rows].extent;
+  int64_t from_slice = loops->loop[slices].from_bytes;
+  int64_t to_slice = loops->loop[slices].to_bytes;
+  return from_slice % from == 0 && to_slice % to == 0 &&
+         from_slice / from >= height && to_slice / to >= height;
+}
+
+static void loop_move(loops_t *loops, int from, int to) {
+  __typeof__(loops->loop[0]) moved = loops->loop[from];
+  for (; from > to; from--)
+    loops->loop[from] = loops->loop[from - 1];
+  loops->loop[to] = moved;
+}
+
+// Chooses the loops that one runtime call copies, so that the fewest calls
+// remain, and makes them the innermost. Returns how many these are: 0, 1 or 2.
+static int levels_choose(loops_t *loops) {
+  int rows = -1, slices = -1;
+  int64_t most = 0;
+  for (int i = 0; i < loops->count; i++) {
+    if (!pitch_fits(loops->loop[i].from_bytes, loops->run_bytes) ||
+        !pitch_fits(loops->loop[i].to_bytes, loops->run_bytes))
+      continue;
+    int64_t alone = loops->loop[i].extent;
+    if (alone > most)
+      most = alone, rows = i, slices = -1;
+    for (int j = i + 1; j < loops->count; j++)
+      if (alone * loops->loop[j].extent > most && slices_fit(loops, i, j))
+        most = alone * loops->loop[j].extent, rows = i, slices = j;
+  }
+  if (rows < 0)
     return 0;
-  int64_t from = loops->loop[0].from_bytes, to = loops->loop[0].to_bytes;
-  if (!pitch_fits(from, loops->run_bytes) || !pitch_fits(to, loops->run_bytes))
-    return 0;
-  if (loops->count == 1)
+  loop_move(loops, rows, 0);
+  if (slices < 0)
     return 1;
-  int64_t height = loops->loop[0].extent;
-  int64_t from_slice = loops->loop[1].from_bytes;
-  int64_t to_slice = loops->loop[1].to_bytes;
-  bool slices = from_slice % from == 0 && to_slice % to == 0 &&
-                from_slice / from >= height && to_slice / to >= height;
-  return slices ? 2 : 1;
+  loop_move(loops, slices, 1);
+  return 2;
 }
 
 // *out_at: the start of the block that the runtime refused.
@@ -160,7 +185,7 @@ sdg_status_t sdg_device_copy(const sdg_region_t *from, const sdg_region_t *to,
     return SDG_OK;
   loops_t loops =
       loops_make(from->stride, to->stride, extent, dims, elem_bytes);
-  int levels = copy_levels(&loops);
+  int levels = levels_choose(&loops);
   const char *at = NULL;
   cudaError_t result = copy_nest(cuda, &loops, loops.count, levels, from->data,
                                  to->data, stream, &at);
@@ -178,9 +203,10 @@ bool sdg_device_fetch(const sdg_region_t *from, const sdg_region_t *to,
   loops_t loops =
       loops_make(from->stride, to->stride, extent, dims, elem_bytes);
   loops.kind = cudaMemcpyDeviceToHost;
+  int levels = levels_choose(&loops);
   const char *at = NULL;
-  bool done = copy_nest(cuda, &loops, loops.count, copy_levels(&loops),
-                        from->data, to->data, stream, &at) == cudaSuccess;
+  bool done = copy_nest(cuda, &loops, loops.count, levels, from->data, to->data,
+                        stream, &at) == cudaSuccess;
   if (!done)
     (void)cuda->cudaGetLastError(); // the error is not the program's
   return done;

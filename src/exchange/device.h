@@ -18,6 +18,9 @@ typedef struct sdg_region {
   const int64_t *stride;
 } sdg_region_t;
 
+/* A copy may have one dimension more than a tensor: several boxes at once. */
+enum { SDG_COPY_DIMS_MAX = SDG_DIMS_MAX + 1 };
+
 /* Enqueues a copy of `extent` (dims numbers) elements of elem_bytes each. The
  * two regions must not overlap. Uses as few runtime calls as the strides
  * allow: one for a halo of a packed NCHW or NHWC tensor. */

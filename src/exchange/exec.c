@@ -72,18 +72,88 @@ static void extent_of(const sdg_box_t *box, int64_t *out_extent) {
     out_extent[d] = box->dim[d].hi - box->dim[d].lo;
 }
 
-sdg_status_t sdg_exec_copy(const sdg_exec_t *exec, const sdg_step_t *step,
-                           cudaStream_t stream) {
+// The two ends of a copy.
+typedef struct ends {
+  char *from, *to;
+} ends_t;
+
+static ends_t ends_of(const sdg_exec_t *exec, const sdg_step_t *step) {
+  return (ends_t){sdg_exec_element(exec, step->slab, &step->box),
+                  element_moved(exec, step->to, &step->box, step->shift)};
+}
+
+// The copy of `step`, and of as many as are `count`, each `next` behind the one
+// before.
+static sdg_status_t copy_enqueue(const sdg_exec_t *exec, const sdg_step_t *step,
+                                 ends_t at, int count, ends_t next,
+                                 cudaStream_t stream) {
   const sdg_slab_t *from = &exec->plan->slab[step->slab];
   const sdg_slab_t *to = &exec->plan->slab[step->to];
-  int64_t extent[SDG_DIMS_MAX];
+  int64_t extent[SDG_COPY_DIMS_MAX];
+  int64_t from_stride[SDG_COPY_DIMS_MAX], to_stride[SDG_COPY_DIMS_MAX];
+  int dims = step->box.dims;
   extent_of(&step->box, extent);
-  sdg_region_t source = {sdg_exec_element(exec, step->slab, &step->box),
-                         from->stride};
-  sdg_region_t target = {element_moved(exec, step->to, &step->box, step->shift),
-                         to->stride};
-  return sdg_device_copy(&source, &target, extent, step->box.dims,
-                         from->elem_bytes, stream);
+  memcpy(from_stride, from->stride, sizeof from->stride);
+  memcpy(to_stride, to->stride, sizeof to->stride);
+  if (count > 1) {
+    extent[dims] = count;
+    from_stride[dims] = (next.from - at.from) / from->elem_bytes;
+    to_stride[dims] = (next.to - at.to) / from->elem_bytes;
+    dims++;
+  }
+  sdg_region_t source = {at.from, from_stride}, target = {at.to, to_stride};
+  return sdg_device_copy(&source, &target, extent, dims, from->elem_bytes,
+                         stream);
+}
+
+sdg_status_t sdg_exec_copy(const sdg_exec_t *exec, const sdg_step_t *step,
+                           cudaStream_t stream) {
+  ends_t at = ends_of(exec, step);
+  return copy_enqueue(exec, step, at, 1, at, stream);
+}
+
+static bool memories_equal(const sdg_plan_t *plan, const sdg_step_t *a,
+                           const sdg_step_t *b) {
+  return plan->slab[a->slab].operand == plan->slab[b->slab].operand &&
+         plan->slab[a->to].operand == plan->slab[b->to].operand;
+}
+
+// How many of the group's copies, from `step` on, are equally far apart, all in
+// the same direction; sets the ends of the first two, swapped if they go down.
+static int copies_apart(const sdg_exec_t *exec, const sdg_step_t *step,
+                        ends_t *out_first, ends_t *out_next) {
+  ends_t first = ends_of(exec, step), last = first, next = first;
+  ptrdiff_t from = 0, to = 0;
+  int count = 1;
+  for (; count < step->copies; count++, last = next) {
+    if (!memories_equal(exec->plan, step, step + count))
+      break;
+    next = ends_of(exec, step + count);
+    if (count == 1)
+      from = next.from - last.from, to = next.to - last.to;
+    if (next.from - last.from != from || next.to - last.to != to || from == 0 ||
+        (from > 0) != (to > 0))
+      break;
+  }
+  bool down = count > 1 && from < 0;
+  *out_first = down ? last : first;
+  *out_next = (ends_t){out_first->from + (down ? -from : from),
+                       out_first->to + (down ? -to : to)};
+  return count;
+}
+
+// Enqueues the copy of `step` and those of its group that one copy can do.
+// *out_count: how many these are.
+static sdg_status_t copies_enqueue(const sdg_exec_t *exec,
+                                   const sdg_step_t *step, cudaStream_t stream,
+                                   int *out_count) {
+  ends_t first, next;
+  if (step->copies <= 1) {
+    *out_count = 1;
+    return sdg_exec_copy(exec, step, stream);
+  }
+  *out_count = copies_apart(exec, step, &first, &next);
+  return copy_enqueue(exec, step, first, *out_count, next, stream);
 }
 
 static sdg_status_t step_zero(const sdg_exec_t *exec, const sdg_step_t *step,
@@ -98,14 +168,42 @@ static sdg_status_t step_zero(const sdg_exec_t *exec, const sdg_step_t *step,
 }
 
 // The program's stream waits here if the messages are late.
-static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t stream,
-                              cudaStream_t other, cudaEvent_t event) {
+static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t comm_stream,
+                              cudaEvent_t event) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (stream != exec->stream || !exec->timed)
-    return stream_join(cuda, stream, other, event);
-  SDG_TRY(sdg_waits_begin(exec->timed, stream));
-  SDG_TRY(stream_join(cuda, stream, other, event));
-  return sdg_waits_end(stream);
+  if (!exec->timed)
+    return stream_join(cuda, exec->stream, comm_stream, event);
+  SDG_TRY(sdg_waits_begin(exec->timed, exec->stream));
+  SDG_TRY(stream_join(cuda, exec->stream, comm_stream, event));
+  return sdg_waits_end(exec->stream);
+}
+
+static bool acts(const sdg_step_t *step, sdg_lane_t lane) {
+  return step->lane == lane && step->kind != SDG_STEP_JOIN;
+}
+
+static bool acts_later(const sdg_plan_t *plan, int after, sdg_lane_t lane) {
+  for (int i = after + 1; i < plan->steps; i++)
+    if (acts(&plan->step[i], lane))
+      return true;
+  return false;
+}
+
+// Leaves out what changes nothing: a wait of the main lane for steps that it
+// has waited for, and one of the communication lane before no further step.
+static sdg_status_t step_join(const sdg_exec_t *exec, int index,
+                              cudaStream_t comm_stream, const events_t *own,
+                              bool *io_ahead) {
+  const sdg_plan_t *plan = exec->plan;
+  bool main = plan->step[index].lane == SDG_LANE_MAIN;
+  if (!comm_stream ||
+      !(main ? *io_ahead : acts_later(plan, index, SDG_LANE_COMM)))
+    return SDG_OK;
+  if (!main)
+    return stream_join(sdg_vendor_get(), comm_stream, exec->stream,
+                       own->lane[SDG_LANE_MAIN]);
+  *io_ahead = false;
+  return lane_join(exec, comm_stream, own->lane[SDG_LANE_COMM]);
 }
 
 // The stream waits for other ranks here, too.
@@ -190,8 +288,9 @@ typedef struct order {
   bool rest;                  // the plan's own exchange is already done
 } order_t;
 
-// out_ahead: the main lane has not waited for all steps of the communication
-// lane.
+// A join waits only if the other lane has steps that are not waited for; the
+// communication lane's waits with its next step. out_ahead: the main lane has
+// not waited for all steps of the communication lane.
 static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
                               events_t *own_events, cudaStream_t comm_stream,
                               bool *out_ahead, sdg_outcome_t *out) {
@@ -201,27 +300,23 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
   SDG_TRY(early_begin(order->prefetch, order->rest ? NULL : plan, comm_stream,
                       &prefetch));
   *out_ahead = order->prefetch;
-  for (int i = 0; i < plan->steps; i++) {
+  for (int i = 0, done; i < plan->steps; i += done) {
     const sdg_step_t *step = &plan->step[i];
     cudaStream_t own = stream[step->lane];
-    sdg_lane_t other =
-        step->lane == SDG_LANE_MAIN ? SDG_LANE_COMM : SDG_LANE_MAIN;
+    done = 1;
     if (order->rest && step->lane == SDG_LANE_COMM)
       continue;
-    if (step->lane == SDG_LANE_COMM)
-      *out_ahead = true;
-    else if (step->kind == SDG_STEP_JOIN)
-      *out_ahead = false;
     // After a refused sub-call only messages are carried out, because other
     // ranks wait for them.
     if (out->vendor && !refused_goes_on(plan, step, out))
       continue;
+    *out_ahead |= acts(step, SDG_LANE_COMM);
     switch (step->kind) {
     case SDG_STEP_ZERO:
       SDG_TRY(step_zero(exec, step, own));
       break;
     case SDG_STEP_COPY:
-      SDG_TRY(sdg_exec_copy(exec, step, own));
+      SDG_TRY(copies_enqueue(exec, step, own, &done));
       break;
     case SDG_STEP_EXCHANGE:
       SDG_TRY(step_exchange(exec, step, &prefetch, own));
@@ -230,8 +325,7 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
       SDG_TRY(step_reduce(exec, step, own));
       break;
     case SDG_STEP_JOIN:
-      if (comm_stream)
-        SDG_TRY(lane_join(exec, own, stream[other], own_events->lane[other]));
+      SDG_TRY(step_join(exec, i, comm_stream, own_events, out_ahead));
       break;
     case SDG_STEP_CALL:
       out->vendor = plan->run(plan->state, step->slab, exec->call, exec);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/plan/combine.h"
+#include "src/plan/copies.h"
 
 // Every slab in scratch starts at a multiple of this, as cudaMalloc's memory
 // does.
@@ -45,10 +46,13 @@ void sdg_plan_destroy(sdg_plan_t *plan) {
 
 sdg_status_t sdg_plan_finish(sdg_plan_t *plan, sdg_status_t status,
                              sdg_plan_t **out_plan) {
-  if (status == SDG_OK)
+  if (status == SDG_OK) {
+    if (plan) // NULL: the op has none for this call
+      sdg_plan_group_copies(plan);
     *out_plan = plan;
-  else
+  } else {
     sdg_plan_destroy(plan);
+  }
   return status;
 }
 
@@ -273,6 +277,7 @@ sdg_status_t sdg_plan_advance(sdg_plan_t *plan, int first) {
     memcpy(plan->step + moved, kept, ahead * bytes);
   }
   free(kept);
+  sdg_plan_group_copies(plan);
   return SDG_OK;
 }
 

@@ -22,6 +22,7 @@
 
 enum { SDG_SLAB_SCRATCH = -1, SDG_SLAB_KEPT = -2, SDG_SLAB_HELD = -3 };
 enum { SDG_HELD_MAX = 2 };
+enum { SDG_COPIES_MAX = 8 };
 
 /* A tensor in memory: the program's operand, or a region of scratch. Its
  * address is the address of the element at box.dim[*].lo. */
@@ -85,6 +86,10 @@ typedef struct sdg_step {
   int64_t
       shift[SDG_DIMS_MAX]; /* COPY: box + shift in the coordinates of `to` */
   sdg_copy_kind_t copy;
+  /* COPY: this step and the next copies - 1 are copies of equal boxes between
+   * the same memories, and may be carried out in any order, or at once. At most
+   * SDG_COPIES_MAX. Set by sdg_plan_finish. */
+  int copies;
   int parcel, parcels; /* EXCHANGE: the first one, and their number; may be 0 */
   sdg_combine_t combine; /* REDUCE */
   sdg_type_t type;       /* REDUCE: the type of the slab's elements */
@@ -160,7 +165,7 @@ size_t sdg_plan_aligned(size_t bytes);
 sdg_plan_t *sdg_plan_create(const char *strategy);
 void sdg_plan_destroy(sdg_plan_t *plan);
 /* Ends the making of a plan: hands it out if `status` is SDG_OK, else destroys
- * it. Returns `status`. */
+ * it. Returns `status`. Steps may be added later, before the plan runs. */
 sdg_status_t sdg_plan_finish(sdg_plan_t *plan, sdg_status_t status,
                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
 /* The same for the share of a plan that *out_plan has if `status` is SDG_OK. */

@@ -178,6 +178,31 @@ START_TEST(the_halo_of_a_packed_tensor_is_one_call) {
 }
 END_TEST
 
+START_TEST(two_strips_of_rows_are_one_call) {
+  static float x[30 * 8 * 3], strips[2 * 4 * 8 * 3];
+  // Two rows at both ends of x, N=1, channels last; the fifth dimension counts
+  // the strips.
+  const int64_t extent[] = {1, 3, 2, 8, 2};
+  const int64_t own[] = {720, 1, 24, 3, 28 * 24}, to[] = {96, 1, 24, 3, 96};
+  sdg_region_t from = {x, own}, into = {strips, to};
+  calls = 0;
+  ck_assert_int_eq((int)sdg_device_copy(&from, &into, extent, 5, 4, NULL), 0);
+  ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+START_TEST(of_two_loops_the_longer_one_is_one_call) {
+  static float x[3 * 30 * 8], strips[2 * 3 * 4 * 8];
+  // The same with channels first: two strips of three channels.
+  const int64_t extent[] = {1, 3, 2, 8, 2};
+  const int64_t own[] = {720, 240, 8, 1, 28 * 8}, to[] = {96, 32, 8, 1, 96};
+  sdg_region_t from = {x, own}, into = {strips, to};
+  calls = 0;
+  ck_assert_int_eq((int)sdg_device_copy(&from, &into, extent, 5, 4, NULL), 0);
+  ck_assert_int_eq(calls, 2);
+}
+END_TEST
+
 int main(void) {
   sdg_library_set_finder(fake_find);
   Suite *suite = suite_create("device");
@@ -185,6 +210,8 @@ int main(void) {
   tcase_add_test(cases, a_copy_moves_exactly_the_box);
   tcase_add_test(cases, a_fill_clears_exactly_the_box);
   tcase_add_test(cases, the_halo_of_a_packed_tensor_is_one_call);
+  tcase_add_test(cases, two_strips_of_rows_are_one_call);
+  tcase_add_test(cases, of_two_loops_the_longer_one_is_one_call);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

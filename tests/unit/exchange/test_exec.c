@@ -535,6 +535,57 @@ START_TEST(an_exchange_may_come_before_its_call) {
 }
 END_TEST
 
+// Three strips of x, taken and stored in this order.
+static void strips_copied(int first, int second, int third) {
+  static shard_t shard;
+  const int order[] = {first, second, third};
+  shard.own = (sdg_range_t){0, ROWS};
+  memset(shard.y, 0, sizeof shard.y);
+  task_t task = {.shard = &shard, .value = 1};
+  x_write(&task);
+  sdg_call_t call = call_of(&shard, shard.y[0]);
+  sdg_plan_t *plan = sdg_plan_create("test"), *finished;
+  sdg_box_t all = rows_box(0, ROWS), room = rows_box(0, 12);
+  int x, y, scratch, strip[3];
+  REQUIRE(!sdg_plan_operand(plan, &call, 0, &all, &x));
+  REQUIRE(!sdg_plan_operand(plan, &call, 1, &all, &y));
+  REQUIRE(!sdg_plan_scratch(plan, &room, x, &scratch));
+  for (int i = 0; i < 3; i++) {
+    sdg_box_t box = rows_box(6 * i, 6 * i + 4);
+    REQUIRE(!sdg_plan_within(plan, scratch, (size_t)i * 4 * COLUMNS * 4, &box,
+                             x, &strip[i]));
+  }
+  for (int i = 0; i < 6; i++) {
+    int s = strip[order[i % 3]];
+    REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, i < 3 ? x : s, i < 3 ? s : y,
+                           NULL, NULL, SDG_COPY_STRIP));
+  }
+  REQUIRE(!sdg_plan_finish(plan, SDG_OK, &finished));
+  REQUIRE(plan->step[0].copies == 3 && plan->step[3].copies == 3);
+  sdg_outcome_t outcome;
+  REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(0), NULL, &outcome));
+  fake_cuda_drain();
+  for (int i = 0; i < ROWS * COLUMNS; i++) {
+    int row = i / COLUMNS;
+    bool copied = row < 18 && row % 6 < 4;
+    REQUIRE(shard.y[0][i] == (copied ? shard.x[i] : 0));
+  }
+  sdg_plan_destroy(plan);
+}
+
+static void strips_body(int rank) {
+  (void)rank;
+  strips_copied(0, 1, 2);
+  strips_copied(2, 1, 0);
+  strips_copied(0, 2, 1);
+  strips_copied(1, 0, 2);
+}
+
+START_TEST(copies_of_a_group_may_come_in_any_order) {
+  fake_cuda_ranks_run("y=1", strips_body);
+}
+END_TEST
+
 // Of a row that goes to another rank: whether it can be early.
 enum { EARLY, WRITTEN_BEFORE, TWICE, ARRIVES_IN_PLACE, SHARED };
 static bool is_early(int what) {
@@ -601,6 +652,7 @@ int main(void) {
   tcase_add_test(cases, a_plan_exchanges_over_several_sets_of_axes);
   tcase_add_test(cases, a_fetched_tensor_replaces_an_operand);
   tcase_add_test(cases, an_exchange_may_come_before_its_call);
+  tcase_add_test(cases, copies_of_a_group_may_come_in_any_order);
   tcase_add_test(cases, an_exchange_is_early_that_needs_the_operand_alone);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
   tcase_add_test(cases, ranks_that_nccl_takes_for_machines_may_share_a_gpu);
