@@ -6,6 +6,7 @@
 #include "rules/conv/gradient.h"
 #include "rules/place/tagging.h"
 #include "rules/window/back.h"
+#include "rules/window/stack.h"
 #include "src/geometry/ring.h"
 
 // The extents of dx, [lo, hi), for which the convolution yields this many rows
@@ -358,4 +359,18 @@ sdg_box_t sdg_conv_data_made(const sdg_conv_data_t *dgrad,
   *out_sums = !sdg_conv_data_piece(dgrad, want, 0, &piece) ||
               !sdg_box_contains(&piece.x, want);
   return *out_sums ? *want : piece.x;
+}
+
+bool sdg_conv_data_stacks(const sdg_conv_data_t *dgrad, const sdg_box_t *want,
+                          int strips, const int64_t *x, const int64_t *y,
+                          sdg_window_piece_t *out_piece, int *out_lead) {
+  const int64_t *like[] = {x, y};
+  bool sums = dgrad->images > 1 || strips < 2;
+  for (int s = 0; s < strips && !sums; s++) {
+    (void)sdg_conv_data_made(dgrad, &want[s], &sums);
+    sums = sums || !sdg_conv_data_piece(dgrad, &want[s], 0, &out_piece[s]);
+  }
+  if (!sums)
+    sdg_window_stacks_find(out_piece, strips, like, 2, out_lead);
+  return !sums;
 }

@@ -9,6 +9,7 @@
 #include "rules/place/tagging.h"
 #include "rules/vendor/argument.h"
 #include "rules/window/plan.h"
+#include "rules/window/stack.h"
 
 // One sub-call of a strip: one image of it.
 typedef struct part {
@@ -39,6 +40,11 @@ typedef struct maker {
   int x, y;             // slabs of the program's tensors
   strip_t strip[2 * SDG_DIMS_MAX];
   int strips;
+  // If strips are single sub-calls: of each, the first one of its stack, which
+  // one sub-call computes from all_y to all_x.
+  bool stacks;
+  int lead[2 * SDG_DIMS_MAX];
+  int all_x[2 * SDG_DIMS_MAX], all_y[2 * SDG_DIMS_MAX];
   part_t *part; // in the order of strips, then of images
   int parts;
   int **message; // per image, the slab of each received message; -1: in place
@@ -80,6 +86,49 @@ static sdg_status_t strip_open(maker_t *m, int s) {
     if (sums || !sdg_box_equal(&part->piece.x, &made))
       SDG_TRY(sdg_plan_scratch(m->plan, &part->piece.x, m->x, &part->x));
   }
+  return SDG_OK;
+}
+
+// Opens the strips of the stack that begins with strip `first`.
+static sdg_status_t stack_open(maker_t *m, const sdg_window_piece_t *piece,
+                               int first) {
+  sdg_box_t x[2 * SDG_DIMS_MAX], y[2 * SDG_DIMS_MAX];
+  int slab_x[2 * SDG_DIMS_MAX], slab_y[2 * SDG_DIMS_MAX], count = 0;
+  for (int s = first; s < m->strips; s++)
+    if (m->lead[s] == first) {
+      x[count] = piece[s].x;
+      y[count++] = piece[s].y;
+    }
+  SDG_TRY(sdg_window_stack_scratch(m->plan, x, count, m->x, &m->all_x[first],
+                                   slab_x));
+  SDG_TRY(sdg_window_stack_scratch(m->plan, y, count, m->y, &m->all_y[first],
+                                   slab_y));
+  for (int s = first, at = 0; s < m->strips; s++)
+    if (m->lead[s] == first) {
+      m->strip[s].apart = true;
+      m->strip[s].sum = -1;
+      m->strip[s].x = slab_x[at];
+      m->part[s] =
+          (part_t){.strip = s, .piece = piece[s], .y = slab_y[at++], .x = -1};
+    }
+  return SDG_OK;
+}
+
+static sdg_status_t strips_open(maker_t *m) {
+  sdg_box_t want[2 * SDG_DIMS_MAX];
+  sdg_window_piece_t piece[2 * SDG_DIMS_MAX];
+  for (int s = 0; s < m->strips; s++)
+    want[s] = m->strip[s].want;
+  m->stacks = sdg_conv_data_stacks(m->dgrad, want, m->strips,
+                                   m->plan->slab[m->x].stride,
+                                   m->plan->slab[m->y].stride, piece, m->lead);
+  for (int s = 0; s < m->strips && !m->stacks; s++)
+    SDG_TRY(strip_open(m, s));
+  for (int s = 0; s < m->strips && m->stacks; s++)
+    if (m->lead[s] == s)
+      SDG_TRY(stack_open(m, piece, s));
+  if (m->stacks)
+    m->parts = m->strips;
   return SDG_OK;
 }
 
@@ -171,16 +220,37 @@ static sdg_status_t strip_finish(maker_t *m, int s) {
                        &strip->want, SDG_COPY_STRIP);
 }
 
+static sdg_status_t stack_finish(maker_t *m, int first) {
+  const sdg_transfer_t *transfer = &m->dgrad->image[0].transfer;
+  const sdg_conv_gradient_slabs_t slabs = {.x = m->all_x[first],
+                                           .y = m->all_y[first]};
+  int size = sdg_window_stack_size(m->lead, m->strips, first);
+  if (size == 0)
+    return SDG_OK;
+  for (int s = first; s < m->strips; s++)
+    if (m->lead[s] == first)
+      SDG_TRY(sdg_window_assemble_received(m->plan, transfer, m->message[0],
+                                           m->part[s].y));
+  sdg_window_piece_t piece =
+      sdg_window_stack_piece(&m->part[first].piece, size);
+  SDG_TRY(sdg_conv_gradient_add(&m->dgrad->conv, m->call, m->plan, &piece,
+                                &slabs, SDG_CONV_GRADIENT_BETA, &m->refusal));
+  for (int s = first; s < m->strips; s++)
+    if (m->lead[s] == first)
+      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->strip[s].x, m->x, NULL,
+                            &m->strip[s].want, SDG_COPY_STRIP));
+  return SDG_OK;
+}
+
 // The steps in their order: send messages; meanwhile compute in place what is
 // possible; assemble strips from own rows, then from messages; compute the
 // strips, whose rows overwrite.
 static sdg_status_t steps_make(maker_t *m, bool extend) {
   sdg_box_t want[2 * SDG_DIMS_MAX];
   m->strips = sdg_conv_data_strips(m->dgrad, extend, want);
-  for (int s = 0; s < m->strips; s++) {
+  for (int s = 0; s < m->strips; s++)
     m->strip[s].want = want[s];
-    SDG_TRY(strip_open(m, s));
-  }
+  SDG_TRY(strips_open(m));
   for (int i = 0; i < m->dgrad->images; i++)
     SDG_TRY(messages_add(m, i));
   SDG_TRY(sdg_plan_exchange(m->plan));
@@ -194,7 +264,7 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
     SDG_TRY(part_own(m, &m->part[i]));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int s = 0; s < m->strips; s++)
-    SDG_TRY(strip_finish(m, s));
+    SDG_TRY(m->stacks ? stack_finish(m, s) : strip_finish(m, s));
   return SDG_OK;
 }
 

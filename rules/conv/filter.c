@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/window/stack.h"
+
 // If a rank has all outputs of a dimension, the op's own padding is right.
 static bool is_all(const sdg_window_dim_t *dim, sdg_range_t y) {
   return !dim->wrap && y.lo == 0 && y.hi == dim->y_extent;
@@ -249,4 +251,17 @@ done:
     room_free(&room[d]);
   free(strips);
   return status;
+}
+
+sdg_status_t sdg_conv_filter_stacks(const sdg_conv_filter_strip_t *strip,
+                                    int full, const int64_t *const like[2],
+                                    int *out_lead) {
+  sdg_window_piece_t *piece = calloc((size_t)full + 1, sizeof *piece);
+  if (!piece)
+    return sdg_fail(SDG_E_NO_MEMORY, "strips of a gradient");
+  for (int i = 0; i < full; i++)
+    piece[i] = strip[i].piece;
+  sdg_window_stacks_find(piece, full, like, 2, out_lead);
+  free(piece);
+  return SDG_OK;
 }

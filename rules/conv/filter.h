@@ -40,6 +40,11 @@ sdg_status_t sdg_conv_filter_strips(const sdg_window_op_t *op,
                                     const sdg_window_piece_t *view,
                                     sdg_conv_filter_strip_t **out_strips,
                                     int *out_count) SDG_MUST_CHECK;
+/* Which of `full` strips of all taps one sub-call computes
+ * (sdg_window_stacks_find). SDG_E_NO_MEMORY. */
+sdg_status_t sdg_conv_filter_stacks(const sdg_conv_filter_strip_t *strip,
+                                    int full, const int64_t *const like[2],
+                                    int *out_lead) SDG_MUST_CHECK;
 
 sdg_status_t sdg_conv_filter_plan(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,

@@ -8,6 +8,7 @@
 #include "rules/kit/gradient_sum.h"
 #include "rules/place/tagging.h"
 #include "rules/window/plan.h"
+#include "rules/window/stack.h"
 
 // A strip's slabs.
 typedef struct slabs {
@@ -25,6 +26,9 @@ typedef struct maker {
   sdg_conv_filter_strip_t *strip;
   slabs_t *slabs; // slabs of each strip
   int strips;
+  int full;       // the strips of all taps, which come first
+  int *lead;      // of these: the first strip of the stack
+  slabs_t *stack; // of a first strip: slabs of all strips of its stack
   sdg_gradient_sum_t sum;
   bool apart;   // messages do not arrive in assembled slabs
   bool any;     // a sub-call was added
@@ -58,22 +62,101 @@ static sdg_status_t strip_open(maker_t *m, int s) {
   return sdg_plan_scratch(m->plan, &piece->y, m->y, &m->slabs[s].y);
 }
 
-static sdg_status_t strip_own(maker_t *m, int s) {
+static sdg_status_t stacks_find(maker_t *m) {
+  const int64_t *like[] = {m->plan->slab[m->x].stride,
+                           m->plan->slab[m->y].stride};
+  while (m->full < m->strips && m->strip[m->full].all)
+    m->full++;
+  m->lead = calloc((size_t)m->full + 1, sizeof *m->lead);
+  m->stack = calloc((size_t)m->full + 1, sizeof *m->stack);
+  if (!m->lead || !m->stack)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  return sdg_conv_filter_stacks(m->strip, m->full, like, m->lead);
+}
+
+static sdg_status_t stack_open(maker_t *m, int first) {
+  size_t strips = (size_t)m->full;
+  sdg_box_t *x = calloc(strips, sizeof *x), *y = calloc(strips, sizeof *y);
+  int *slab = calloc(2 * strips, sizeof *slab), count = 0;
+  sdg_status_t status = SDG_OK;
+  if (!x || !y || !slab) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
+    goto done;
+  }
+  for (int i = first; i < m->full; i++)
+    if (m->lead[i] == first) {
+      x[count] = m->strip[i].piece.x;
+      y[count++] = m->strip[i].piece.y;
+    }
+  SDG_TRY_GOTO(sdg_window_stack_scratch(m->plan, x, count, m->x,
+                                        &m->stack[first].x, slab),
+               done);
+  SDG_TRY_GOTO(sdg_window_stack_scratch(m->plan, y, count, m->y,
+                                        &m->stack[first].y, slab + strips),
+               done);
+  for (int i = first, at = 0; i < m->full; i++)
+    if (m->lead[i] == first) {
+      m->slabs[i] = (slabs_t){slab[at], slab[(int)strips + at]};
+      at++;
+    }
+done:
+  free(x);
+  free(y);
+  free(slab);
+  return status;
+}
+
+static sdg_status_t strips_open(maker_t *m) {
+  SDG_TRY(stacks_find(m));
+  for (int i = 0; i < m->strips; i++) {
+    int size = i < m->full ? sdg_window_stack_size(m->lead, m->full, i) : 1;
+    if (size == 1)
+      SDG_TRY(strip_open(m, i));
+    else if (size > 1)
+      SDG_TRY(stack_open(m, i));
+    if (size == 1 && i < m->full)
+      m->stack[i] = m->slabs[i];
+  }
+  return SDG_OK;
+}
+
+// Strips' copies of one tensor are neighbours: one copy may do them all.
+static sdg_status_t strips_own(maker_t *m) {
   const sdg_window_op_t *op = &m->conv->op;
-  sdg_box_t domain = sdg_window_op_domain(op, &m->strip[s].piece.x);
-  if (m->slabs[s].y != m->y)
-    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, m->slabs[s].y, NULL,
-                          NULL, SDG_COPY_STRIP));
-  return sdg_window_assemble_own(m->plan, &op->transfer, &domain, m->x,
-                                 m->slabs[s].x, m->copy);
+  for (int s = 0; s < m->strips; s++)
+    if (m->slabs[s].y != m->y)
+      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, m->slabs[s].y, NULL,
+                            NULL, SDG_COPY_STRIP));
+  for (int s = 0; s < m->strips; s++) {
+    sdg_box_t domain = sdg_window_op_domain(op, &m->strip[s].piece.x);
+    SDG_TRY(sdg_window_assemble_own(m->plan, &op->transfer, &domain, m->x,
+                                    m->slabs[s].x, m->copy));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t strip_receive(maker_t *m, int s) {
+  return sdg_window_assemble_received(m->plan, &m->conv->op.transfer,
+                                      m->message, m->slabs[s].x);
+}
+
+// Strips of all taps: those of the stack that begins with strip `first`.
+static sdg_status_t stack_finish(maker_t *m, int first) {
+  int size = sdg_window_stack_size(m->lead, m->full, first);
+  if (size == 0)
+    return SDG_OK;
+  for (int i = first; i < m->full; i++)
+    if (m->lead[i] == first)
+      SDG_TRY(strip_receive(m, i));
+  sdg_window_piece_t piece =
+      sdg_window_stack_piece(&m->strip[first].piece, size);
+  return piece_add(m, &piece, NULL, m->stack[first].x, m->stack[first].y);
 }
 
 static sdg_status_t strip_finish(maker_t *m, int s) {
-  const sdg_conv_filter_strip_t *strip = &m->strip[s];
-  SDG_TRY(sdg_window_assemble_received(m->plan, &m->conv->op.transfer,
-                                       m->message, m->slabs[s].x));
-  return piece_add(m, &strip->piece, strip->all ? NULL : strip->taps,
-                   m->slabs[s].x, m->slabs[s].y);
+  SDG_TRY(strip_receive(m, s));
+  return piece_add(m, &m->strip[s].piece, m->strip[s].taps, m->slabs[s].x,
+                   m->slabs[s].y);
 }
 
 static sdg_status_t messages_add(maker_t *m) {
@@ -93,16 +176,16 @@ static sdg_status_t messages_add(maker_t *m) {
 // possible; assemble strips from own rows, then from messages; compute the
 // strips, which add; sum over the ranks.
 static sdg_status_t steps_make(maker_t *m) {
-  for (int i = 0; i < m->strips; i++)
-    SDG_TRY(strip_open(m, i));
+  SDG_TRY(strips_open(m));
   SDG_TRY(messages_add(m));
   SDG_TRY(sdg_plan_exchange(m->plan));
   if (m->view)
     SDG_TRY(piece_add(m, m->view, NULL, m->x, m->y));
-  for (int i = 0; i < m->strips; i++)
-    SDG_TRY(strip_own(m, i));
+  SDG_TRY(strips_own(m));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
-  for (int i = 0; i < m->strips; i++)
+  for (int i = 0; i < m->full; i++)
+    SDG_TRY(stack_finish(m, i));
+  for (int i = m->full; i < m->strips; i++)
     SDG_TRY(strip_finish(m, i));
   if (!m->any)
     SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &m->sum));
@@ -153,6 +236,8 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
     status = steps_make(&maker);
   free(maker.message);
   free(maker.slabs);
+  free(maker.lead);
+  free(maker.stack);
   free(maker.strip);
   *out_refusal = maker.refusal;
   return sdg_plan_finish(maker.plan, status, out_plan);

@@ -140,6 +140,13 @@ sdg_window_piece_t sdg_conv_data_sample(const sdg_conv_data_t *dgrad);
  * all images are added to the old values times beta. */
 sdg_box_t sdg_conv_data_made(const sdg_conv_data_t *dgrad,
                              const sdg_box_t *want, bool *out_sums);
+/* Which strips one sub-call computes (sdg_window_stacks_find), and the piece of
+ * each; x and y are the program's strides. False if strips are not single
+ * sub-calls into memory apart: around the ends of periodic dimensions, or one
+ * strip that is all rows. */
+bool sdg_conv_data_stacks(const sdg_conv_data_t *dgrad, const sdg_box_t *want,
+                          int strips, const int64_t *x, const int64_t *y,
+                          sdg_window_piece_t *out_piece, int *out_lead);
 
 sdg_status_t sdg_conv_data_plan(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,

@@ -7,6 +7,7 @@
 #include "rules/conv/filter.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
+#include "rules/window/stack.h"
 #include "src/exchange/scratch.h"
 
 enum { ALIGN_BYTES = 256 }; // of tensors in scratch
@@ -59,10 +60,27 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   return SDG_OK;
 }
 
+// A stack's sub-call, on packed tensors.
+static sdg_status_t stack_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
+                              const sdg_window_piece_t *strip, int size,
+                              largest_t *largest) {
+  const sdg_window_piece_t piece = sdg_window_stack_piece(strip, size);
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  sdg_slab_pack(&piece.x, call->operand[g->conv.x].stride, x_stride);
+  sdg_slab_pack(&piece.y, call->operand[g->conv.y].stride, y_stride);
+  return piece_ask(call, &g->conv, &piece, sdg_conv_w(call), x_stride, y_stride,
+                   largest);
+}
+
 static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                               bool extend, largest_t *largest) {
   sdg_box_t want[2 * SDG_DIMS_MAX];
+  sdg_window_piece_t piece[2 * SDG_DIMS_MAX];
+  int lead[2 * SDG_DIMS_MAX];
   int strips = sdg_conv_data_strips(g, extend, want);
+  bool stacks =
+      sdg_conv_data_stacks(g, want, strips, call->operand[g->conv.x].stride,
+                           call->operand[g->conv.y].stride, piece, lead);
   *largest = (largest_t){.bytes = 0};
   if (!extend) {
     sdg_window_piece_t view = sdg_conv_data_view(g);
@@ -70,8 +88,13 @@ static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                       call->operand[g->conv.x].stride,
                       call->operand[g->conv.y].stride, largest));
   }
-  for (int s = 0; s < strips && largest->got == CUDNN_STATUS_SUCCESS; s++)
-    SDG_TRY(strip_ask(call, g, &want[s], largest));
+  for (int s = 0; s < strips && largest->got == CUDNN_STATUS_SUCCESS; s++) {
+    int size = stacks ? sdg_window_stack_size(lead, strips, s) : 1;
+    if (size > 1)
+      SDG_TRY(stack_ask(call, g, &piece[s], size, largest));
+    else if (size == 1)
+      SDG_TRY(strip_ask(call, g, &want[s], largest));
+  }
   return SDG_OK;
 }
 
@@ -245,21 +268,44 @@ sdg_status_t sdg_conv_data_answer(const sdg_call_t *call,
 static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
                                     const sdg_conv_t *conv,
                                     const sdg_conv_filter_strip_t *strip,
-                                    largest_t *largest) {
+                                    int size, largest_t *largest) {
   const sdg_operand_t *y = &call->operand[conv->y];
-  const sdg_window_piece_t *piece = &strip->piece;
+  const sdg_window_piece_t piece = sdg_window_stack_piece(&strip->piece, size);
   cudnnFilterDescriptor_t w = sdg_conv_w(call), part = NULL;
   // As in the plan: tensors that are not the program's own are packed.
-  bool own = sdg_box_equal(&piece->y, &conv->op.y_box);
+  bool own = sdg_box_equal(&piece.y, &conv->op.y_box);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
-  sdg_slab_pack(&piece->x, call->operand[conv->x].stride, x_stride);
-  sdg_slab_pack(&piece->y, y->stride, y_stride);
+  sdg_slab_pack(&piece.x, call->operand[conv->x].stride, x_stride);
+  sdg_slab_pack(&piece.y, y->stride, y_stride);
   if (!strip->all)
     SDG_TRY(sdg_conv_gradient_filter(call, conv, strip->taps, &part));
-  sdg_status_t status = piece_ask(call, conv, piece, part ? part : w, x_stride,
+  sdg_status_t status = piece_ask(call, conv, &piece, part ? part : w, x_stride,
                                   own ? y->stride : y_stride, largest);
   if (part)
     (void)sdg_cudnn_get()->cudnnDestroyFilterDescriptor(part);
+  return status;
+}
+
+static sdg_status_t wgrad_strips_ask(const sdg_call_t *call,
+                                     const sdg_conv_t *conv,
+                                     const sdg_conv_filter_strip_t *strip,
+                                     int strips, largest_t *largest) {
+  const int64_t *like[] = {call->operand[conv->x].stride,
+                           call->operand[conv->y].stride};
+  int full = 0, *lead = calloc((size_t)strips + 1, sizeof *lead);
+  if (!lead)
+    return sdg_fail(SDG_E_NO_MEMORY, "strips of a gradient");
+  while (full < strips && strip[full].all)
+    full++;
+  sdg_status_t status = sdg_conv_filter_stacks(strip, full, like, lead);
+  for (int i = 0;
+       i < strips && status == SDG_OK && largest->got == CUDNN_STATUS_SUCCESS;
+       i++) {
+    int size = i < full ? sdg_window_stack_size(lead, full, i) : 1;
+    if (size > 0)
+      status = wgrad_strip_ask(call, conv, &strip[i], size, largest);
+  }
+  free(lead);
   return status;
 }
 
@@ -276,9 +322,7 @@ static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                            call->operand[conv->x].stride,
                            call->operand[conv->y].stride, largest),
                  done);
-  status = SDG_OK;
-  for (int i = 0; i < strips && largest->got == CUDNN_STATUS_SUCCESS; i++)
-    SDG_TRY_GOTO(wgrad_strip_ask(call, conv, &strip[i], largest), done);
+  status = wgrad_strips_ask(call, conv, strip, strips, largest);
 done:
   free(strip);
   return status;

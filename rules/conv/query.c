@@ -4,43 +4,65 @@
 #include "rules/conv/rule.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
+#include "rules/window/stack.h"
 #include "src/exchange/scratch.h"
 #include "src/plan/plan.h"
+
+static bool is_apart(const sdg_conv_t *conv, const sdg_window_piece_t *piece) {
+  return !sdg_box_equal(&piece->y, &conv->op.y_box) ||
+         !sdg_box_equal(&piece->keep, &conv->op.y_box);
+}
+
+// The workspace of one sub-call. As in the plan, tensors that are not the
+// program's own are packed.
+static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
+                              const sdg_window_piece_t *piece, bool own_x,
+                              bool own_y, size_t *io_largest, int *out_vendor) {
+  cudnnConvolutionFwdAlgo_t algo =
+      (cudnnConvolutionFwdAlgo_t)sdg_call_int(call, SDG_ALGO);
+  const sdg_operand_t *x = &call->operand[conv->x];
+  const sdg_operand_t *y = &call->operand[conv->y];
+  int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
+  sdg_conv_descriptors_t d;
+  sdg_slab_pack(&piece->x, x->stride, x_stride);
+  sdg_slab_pack(&piece->y, y->stride, y_stride);
+  SDG_TRY(sdg_conv_describe(conv, call, piece, own_x ? x->stride : x_stride,
+                            own_y ? y->stride : y_stride, NULL, &d));
+  size_t bytes = 0;
+  *out_vendor =
+      (int)sdg_conv_choose(call, &d, sdg_conv_w(call), algo, &algo, &bytes);
+  sdg_conv_undescribe(&d);
+  if (*out_vendor == 0 && bytes > *io_largest)
+    *io_largest = bytes;
+  return SDG_OK;
+}
 
 // The largest workspace of this rank's sub-calls with this strategy. Pieces
 // whose algorithm the engine rejects are computed with another one.
 static sdg_status_t workspace_ask(const sdg_call_t *call,
                                   const sdg_conv_t *conv, bool extend,
                                   size_t *out_largest, int *out_vendor) {
-  cudnnConvolutionFwdAlgo_t wanted =
-      (cudnnConvolutionFwdAlgo_t)sdg_call_int(call, SDG_ALGO);
-  const sdg_operand_t *x = &call->operand[conv->x];
-  const sdg_operand_t *y = &call->operand[conv->y];
+  const int64_t *like[] = {call->operand[conv->x].stride,
+                           call->operand[conv->y].stride};
   sdg_window_piece_t piece[SDG_PIECES_MAX];
-  bool in_place;
-  int pieces = sdg_window_op_pieces(&conv->op, extend, &in_place, piece);
+  int lead[SDG_PIECES_MAX];
+  bool view;
+  int pieces = sdg_window_op_pieces(&conv->op, extend, &view, piece);
+  int strips = pieces - view;
+  const sdg_window_piece_t *strip = piece + view;
   *out_largest = 0;
-  for (int i = 0; i < pieces; i++) {
-    // As in the plan: tensors that are not the program's own are packed.
-    bool apart = !sdg_box_equal(&piece[i].y, &conv->op.y_box) ||
-                 !sdg_box_equal(&piece[i].keep, &conv->op.y_box);
-    int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
-    sdg_slab_pack(&piece[i].x, x->stride, x_stride);
-    sdg_slab_pack(&piece[i].y, y->stride, y_stride);
-    bool own = in_place && i == 0;
-    sdg_conv_descriptors_t d;
-    SDG_TRY(sdg_conv_describe(conv, call, &piece[i], own ? x->stride : x_stride,
-                              own || !apart ? y->stride : y_stride, NULL, &d));
-    size_t bytes = 0;
-    cudnnConvolutionFwdAlgo_t algo = wanted;
-    cudnnStatus_t got =
-        sdg_conv_choose(call, &d, sdg_conv_w(call), wanted, &algo, &bytes);
-    sdg_conv_undescribe(&d);
-    *out_vendor = (int)got;
-    if (got != CUDNN_STATUS_SUCCESS)
-      return SDG_OK;
-    if (bytes > *out_largest)
-      *out_largest = bytes;
+  *out_vendor = 0;
+  if (view)
+    SDG_TRY(
+        piece_ask(call, conv, &piece[0], true, true, out_largest, out_vendor));
+  sdg_window_stacks_find(strip, strips, like, 2, lead);
+  for (int i = 0; i < strips && *out_vendor == 0; i++) {
+    if (lead[i] != i)
+      continue;
+    sdg_window_piece_t all = sdg_window_stack_piece(
+        &strip[i], sdg_window_stack_size(lead, strips, i));
+    SDG_TRY(piece_ask(call, conv, &all, false, !is_apart(conv, &strip[i]),
+                      out_largest, out_vendor));
   }
   return SDG_OK;
 }

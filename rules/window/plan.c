@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "rules/window/stack.h"
+
 // ---- tensors in scratch ----------------------------------------------------
 
 sdg_status_t sdg_window_assemble_own(sdg_plan_t *plan,
@@ -44,6 +46,7 @@ typedef struct maker {
   int x, y, z;          // slabs of the program's tensors; z -1: no z
   sdg_copy_kind_t copy; // of assembled tensors
   int *message;         // slab of each received message, -1: in place
+  int calls;            // sub-calls so far
   int refusal;          // the vendor's status for a piece
 } maker_t;
 
@@ -66,6 +69,7 @@ static sdg_status_t maker_open(maker_t *m) {
 
 static sdg_status_t sub_add(maker_t *m, const sdg_window_piece_t *piece,
                             const sdg_window_slabs_t *slabs) {
+  m->calls++;
   SDG_TRY(m->client->add(m->client->user, m->plan, piece, slabs, &m->refusal));
   return m->refusal ? SDG_E_VENDOR_CALL : SDG_OK;
 }
@@ -96,21 +100,57 @@ typedef struct strip {
   const sdg_window_piece_t *piece;
   sdg_window_slabs_t slabs;
   bool apart; // y is a copy that overwrites
+  int call;   // of a stack's first strip: the sub-call for all of them
 } strip_t;
 
-static sdg_status_t strip_open(maker_t *m, const sdg_window_piece_t *piece,
+// Rows of a piece outside `keep` are computed right elsewhere.
+static bool is_apart(const maker_t *m, const sdg_window_piece_t *piece) {
+  return !sdg_box_equal(&piece->y, &m->op->y_box) ||
+         !sdg_box_equal(&piece->keep, &m->op->y_box);
+}
+
+static void stacks_find(const maker_t *m, const sdg_window_piece_t *piece,
+                        int strips, int *out_lead) {
+  const int64_t *like[3] = {m->plan->slab[m->x].stride,
+                            m->plan->slab[m->y].stride};
+  if (m->z >= 0)
+    like[2] = m->plan->slab[m->z].stride;
+  sdg_window_stacks_find(piece, strips, like, m->z >= 0 ? 3 : 2, out_lead);
+}
+
+// Opens the stack that begins with strip `first`, and adds its sub-call.
+static sdg_status_t stack_open(maker_t *m, const sdg_window_piece_t *piece,
+                               int strips, const int *lead, int first,
                                strip_t *strip) {
-  *strip = (strip_t){.piece = piece, .slabs = {.y = m->y, .z = m->z}};
-  // Rows of the piece outside `keep` are computed right elsewhere.
-  strip->apart = !sdg_box_equal(&piece->y, &m->op->y_box) ||
-                 !sdg_box_equal(&piece->keep, &m->op->y_box);
-  SDG_TRY(sdg_plan_scratch(m->plan, &piece->x, m->x, &strip->slabs.x));
-  if (strip->apart) {
-    SDG_TRY(sdg_plan_scratch(m->plan, &piece->y, m->y, &strip->slabs.y));
-    if (m->z >= 0)
-      SDG_TRY(sdg_plan_scratch(m->plan, &piece->y, m->z, &strip->slabs.z));
+  int count = 0, x[SDG_PIECES_MAX], y[SDG_PIECES_MAX], z[SDG_PIECES_MAX];
+  sdg_box_t x_box[SDG_PIECES_MAX], y_box[SDG_PIECES_MAX];
+  sdg_window_slabs_t all = {.y = m->y, .z = m->z};
+  bool apart = is_apart(m, &piece[first]);
+  for (int i = first; i < strips; i++)
+    if (lead[i] == first) {
+      x_box[count] = piece[i].x;
+      y_box[count++] = piece[i].y;
+    }
+  SDG_TRY(sdg_window_stack_scratch(m->plan, x_box, count, m->x, &all.x, x));
+  if (apart)
+    SDG_TRY(sdg_window_stack_scratch(m->plan, y_box, count, m->y, &all.y, y));
+  if (apart && m->z >= 0)
+    SDG_TRY(sdg_window_stack_scratch(m->plan, y_box, count, m->z, &all.z, z));
+  for (int i = first, at = 0; i < strips; i++) {
+    if (lead[i] != first)
+      continue;
+    strip[i] = (strip_t){
+        .piece = &piece[i],
+        .slabs = {.x = x[at],
+                  .y = apart ? y[at] : m->y,
+                  .z = apart && m->z >= 0 ? z[at] : m->z},
+        .apart = apart,
+    };
+    at++;
   }
-  return sub_add(m, piece, &strip->slabs);
+  strip[first].call = m->calls;
+  sdg_window_piece_t stack = sdg_window_stack_piece(&piece[first], count);
+  return sub_add(m, &stack, &all);
 }
 
 // Saves old values of rows that the call in place will overwrite; z may be y.
@@ -131,14 +171,24 @@ static sdg_status_t strip_own(maker_t *m, const strip_t *strip) {
                                  strip->slabs.x, m->copy);
 }
 
-static sdg_status_t strip_finish(maker_t *m, const strip_t *strip, int index) {
-  SDG_TRY(sdg_window_assemble_received(m->plan, &m->op->transfer, m->message,
-                                       strip->slabs.x));
-  SDG_TRY(sdg_plan_call(m->plan, index));
+static sdg_status_t strip_store(maker_t *m, const strip_t *strip) {
   if (!strip->apart)
     return SDG_OK;
   return sdg_plan_copy(m->plan, SDG_LANE_MAIN, strip->slabs.y, m->y, NULL,
                        &strip->piece->keep, SDG_COPY_STRIP);
+}
+
+static sdg_status_t stack_finish(maker_t *m, const strip_t *strip, int strips,
+                                 const int *lead, int first) {
+  for (int i = first; i < strips; i++)
+    if (lead[i] == first)
+      SDG_TRY(sdg_window_assemble_received(m->plan, &m->op->transfer,
+                                           m->message, strip[i].slabs.x));
+  SDG_TRY(sdg_plan_call(m->plan, strip[first].call));
+  for (int i = first; i < strips; i++)
+    if (lead[i] == first)
+      SDG_TRY(strip_store(m, &strip[i]));
+  return SDG_OK;
 }
 
 // The steps in their order: send messages; meanwhile compute in place what is
@@ -147,22 +197,21 @@ static sdg_status_t strip_finish(maker_t *m, const strip_t *strip, int index) {
 static sdg_status_t steps_make(maker_t *m, bool extend) {
   sdg_window_piece_t piece[SDG_PIECES_MAX];
   strip_t strip[SDG_PIECES_MAX];
-  int into[SDG_PIECES_MAX];
+  int lead[SDG_PIECES_MAX], into[SDG_PIECES_MAX];
   bool view;
   int pieces = sdg_window_op_pieces(m->op, extend, &view, piece);
-  int strips = 0;
+  int strips = pieces - view;
   if (view)
     SDG_TRY(view_open(m, &piece[0]));
-  for (int i = view; i < pieces; i++, strips++) {
-    SDG_TRY(strip_open(m, &piece[i], &strip[strips]));
-    into[strips] = strip[strips].slabs.x;
-  }
+  stacks_find(m, piece + view, strips, lead);
+  for (int i = 0; i < strips; i++)
+    if (lead[i] == i)
+      SDG_TRY(stack_open(m, piece + view, strips, lead, i, strip));
+  for (int i = 0; i < strips; i++)
+    into[i] = strip[i].slabs.x;
   // Slabs that receive messages are kept separately.
-  if (m->client->keeps_x)
-    strips = 0;
-  SDG_TRY(sdg_plan_messages(m->plan, &m->op->transfer, m->x, into, strips,
-                            m->message));
-  strips = pieces - view;
+  SDG_TRY(sdg_plan_messages(m->plan, &m->op->transfer, m->x, into,
+                            m->client->keeps_x ? 0 : strips, m->message));
   SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < strips; i++)
     SDG_TRY(strip_save(m, &strip[i]));
@@ -172,7 +221,8 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
     SDG_TRY(strip_own(m, &strip[i]));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; i < strips; i++)
-    SDG_TRY(strip_finish(m, &strip[i], i + view));
+    if (lead[i] == i)
+      SDG_TRY(stack_finish(m, strip, strips, lead, i));
   return m->client->close(m->client->user, m->plan);
 }
 

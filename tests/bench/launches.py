@@ -65,28 +65,46 @@ COLUMNS = '''conv transform add scale reduce product other copy copy2d copy3d
     wait lock time'''.split()
 NEVER = ('query', 'create', 'alloc', 'thread', 'wait')
 MANY = 1000
+COPIES = {'copy', 'copy2d', 'copy3d', 'fill'}
 
 # op and form of the tensors; what the rules say; the most calls of each kind on
-# any rank. Kinds of NEVER that are not named: 0. Others are not limited.
-NONE = {}
+# any rank. Kinds of NEVER and of the device's work that are not named: 0. Others
+# are not limited.
+WORK = COLUMNS[:COLUMNS.index('record')]
+
+
+def conv(pieces, copies, **more):
+    """A convolution: in place and its strips, together; one exchange."""
+    return {'conv': pieces, 'group': 1, 'message': 4, 'record': 4, 'join': 3,
+            **copies, **more}
+
+
 CASES = [
-    ('forward/nhwc/half', 'strategy = repair', NONE),
-    ('forward/nhwc/half', 'strategy = extend', NONE),
-    ('forward', 'strategy = repair', NONE),
-    ('forward', 'strategy = extend', NONE),
-    ('data/nhwc/half', 'strategy = repair', NONE),
-    ('data', 'strategy = repair', NONE),
-    ('filter/nhwc/half', 'strategy = repair', NONE),
-    ('filter', 'strategy = repair', NONE),
-    ('pool', '', NONE),
-    ('unpool', '', NONE),
-    ('norm', '', NONE),
-    ('norm-back', '', NONE),
+    ('forward/nhwc/half', 'strategy = repair', conv(2, {'copies': 2})),
+    # Ranks at an end of the domain clear rows beyond it.
+    ('forward/nhwc/half', 'strategy = extend', conv(1, {'copies': 2})),
+    ('forward', 'strategy = repair', conv(2, {'copies': 8})),
+    ('forward', 'strategy = extend', conv(1, {'copies': 5})),
+    ('data/nhwc/half', 'strategy = repair', conv(2, {'copies': 2})),
+    ('data', 'strategy = repair', conv(2, {'copies': 8})),
+    # And the sum over ranks, of half numbers in float. Outputs at an end of the
+    # domain see fewer taps: a strip of their own, which is added.
+    ('filter/nhwc/half', 'strategy = repair',
+     conv(3, {'copies': 4}, transform=3, group=2, record=5)),
+    ('filter', 'strategy = repair',
+     conv(3, {'copies': 8}, transform=1, group=2, record=5)),
+    ('pool', '', {'other': 2, 'copies': 8, 'group': 1, 'message': 4}),
+    ('unpool', '', {'other': 3, 'copies': 20, 'group': 1, 'message': 12}),
+    ('norm', '', {'transform': 1, 'add': 2, 'scale': 1, 'other': 3,
+                  'copies': 2, 'group': 2}),
+    ('norm-back', '', {'transform': 3, 'add': 4, 'scale': 1, 'other': 2,
+                       'group': 1}),
     ('attention', 'split = SEQ; window = 1,1; strategy = halo',
-     {'query': 1}),
+     {'other': 1, 'copies': 3, 'group': 1, 'message': 8, 'query': 1}),
     # The ranks compare each product of the shard view, so they wait.
     ('product', 'split = K; a = K:ranks; b = K:ranks; sizes = piece',
-     {'query': 5, 'alloc': 7, 'wait': MANY}),
+     {'add': 2, 'product': 3, 'group': 2, 'message': 8,
+      'query': 5, 'alloc': 7, 'wait': MANY}),
 ]
 RANKS = 3
 
@@ -169,7 +187,8 @@ def number(value):
 
 def faults(name, limits, ranks):
     for rank, kinds in enumerate(ranks):
-        for kind in {*NEVER, *limits}:
+        kinds['copies'] = sum(kinds[kind] for kind in COPIES)
+        for kind in sorted({*NEVER, *WORK, *limits} - COPIES | {'copies'}):
             if kinds[kind] > limits.get(kind, 0):
                 yield (f'{name}: rank {rank} makes {number(kinds[kind])} calls '
                        f'of kind {kind}, {limits.get(kind, 0)} are allowed')

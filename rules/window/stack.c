@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds strips of equal extents, and lays them out as images of one tensor.
+#include "rules/window/stack.h"
+
+static bool extents_equal(const sdg_box_t *a, const sdg_box_t *b) {
+  for (int d = 0; d < a->dims; d++)
+    if (a->dim[d].hi - a->dim[d].lo != b->dim[d].hi - b->dim[d].lo)
+      return false;
+  return a->dims == b->dims;
+}
+
+static bool stackable(const sdg_window_piece_t *a,
+                      const sdg_window_piece_t *b) {
+  for (int d = 0; d < a->x.dims; d++)
+    if (a->pad[d] != b->pad[d])
+      return false;
+  return extents_equal(&a->x, &b->x) && extents_equal(&a->y, &b->y);
+}
+
+static sdg_box_t box_times(const sdg_box_t *box, int count) {
+  sdg_box_t all = *box;
+  all.dim[0].hi = all.dim[0].lo + count * (box->dim[0].hi - box->dim[0].lo);
+  return all;
+}
+
+// Whether a second box packed like this lies behind the first one.
+static bool images_outermost(const sdg_box_t *box, const int64_t *like) {
+  int64_t stride[SDG_DIMS_MAX];
+  sdg_box_t two = box_times(box, 2);
+  sdg_slab_pack(&two, like, stride);
+  int64_t image = 1;
+  for (int d = 1; d < box->dims; d++)
+    image *= box->dim[d].hi - box->dim[d].lo;
+  return stride[0] == image;
+}
+
+void sdg_window_stacks_find(const sdg_window_piece_t *strip, int strips,
+                            const int64_t *const *like, int likes,
+                            int *out_lead) {
+  for (int i = 0; i < strips; i++) {
+    bool can = true;
+    for (int l = 0; l < likes; l++)
+      can &= images_outermost(l == 0 ? &strip[i].x : &strip[i].y, like[l]);
+    out_lead[i] = i;
+    for (int j = 0; can && j < i && out_lead[i] == i; j++)
+      if (out_lead[j] == j && stackable(&strip[i], &strip[j]))
+        out_lead[i] = j;
+  }
+}
+
+int sdg_window_stack_size(const int *lead, int strips, int first) {
+  int size = 0;
+  for (int i = first; i < strips; i++)
+    size += lead[i] == first;
+  return size;
+}
+
+sdg_window_piece_t sdg_window_stack_piece(const sdg_window_piece_t *strip,
+                                          int count) {
+  sdg_window_piece_t all = *strip;
+  all.x = box_times(&strip->x, count);
+  all.y = box_times(&strip->y, count);
+  return all;
+}
+
+sdg_status_t sdg_window_stack_scratch(sdg_plan_t *plan, const sdg_box_t *box,
+                                      int count, int like, int *out_all,
+                                      int *out_slabs) {
+  sdg_box_t all = box_times(&box[0], count);
+  SDG_TRY(sdg_plan_scratch(plan, &all, like, out_all));
+  out_slabs[0] = *out_all;
+  if (count == 1)
+    return SDG_OK;
+  size_t bytes =
+      (size_t)sdg_box_count(&box[0]) * (size_t)plan->slab[*out_all].elem_bytes;
+  for (int i = 0; i < count; i++)
+    SDG_TRY(sdg_plan_within(plan, *out_all, (size_t)i * bytes, &box[i], like,
+                            &out_slabs[i]));
+  return SDG_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strips of equal extents, computed by one sub-call: they lie in scratch one
+ * behind the other, as further images of one tensor. Inside rules/ only. */
+#ifndef SDG_RULES_WINDOW_STACK_H
+#define SDG_RULES_WINDOW_STACK_H
+
+#include "rules/window/op.h"
+#include "src/plan/plan.h"
+
+/* Strips with equal extents and paddings form a stack. out_lead[i] is the first
+ * strip of the stack of strip i. `like`: strides of the program's tensors that
+ * strips are packed like, those of x and then of tensors cut like y. If images
+ * are not outermost in one of them, every strip is a stack of its own. */
+void sdg_window_stacks_find(const sdg_window_piece_t *strip, int strips,
+                            const int64_t *const *like, int likes,
+                            int *out_lead);
+/* The number of strips whose first one is `lead`: 0 if it is not a first
+ * one. */
+int sdg_window_stack_size(const int *lead, int strips, int first);
+/* The piece that computes a stack of `count` strips like `strip`; `keep` is
+ * the strip's. */
+sdg_window_piece_t sdg_window_stack_piece(const sdg_window_piece_t *strip,
+                                          int count);
+
+/* Adds scratch for `count` boxes of equal extents, packed like slab `like`.
+ * out_slabs[i] covers box[i]; *out_all covers them as images from box[0]'s
+ * first one on. With count 1 these are the same slab. */
+sdg_status_t sdg_window_stack_scratch(sdg_plan_t *plan, const sdg_box_t *box,
+                                      int count, int like, int *out_all,
+                                      int *out_slabs) SDG_MUST_CHECK;
+
+#endif
