@@ -15,6 +15,13 @@ typedef struct buffer {
 } buffer_t;
 static buffer_t buffers[SDG_CHANNEL_THREADS][SDG_SCRATCH_COUNT];
 
+// A quarter more, so that slowly growing shapes do not grow the buffer in each
+// call; of large buffers less, because programs fill their GPU.
+static size_t spare(size_t bytes) {
+  const size_t most = (size_t)64 << 20;
+  return bytes / 4 < most ? bytes / 4 : most;
+}
+
 sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
                              void **out_data) {
   buffer_t *own = &buffers[sdg_channel_get()][kind];
@@ -27,9 +34,7 @@ sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
     SDG_TRY(sdg_vendor_check(cuda->cudaFree(buffer), "free of scratch"));
     own->data = NULL;
     own->bytes = 0;
-    // Adds a quarter, so that slowly growing shapes do not grow the buffer in
-    // each call.
-    size_t grown = bytes + bytes / 4;
+    size_t grown = bytes + spare(bytes);
     if (cuda->cudaMalloc(&buffer, grown) != cudaSuccess) {
       (void)cuda->cudaGetLastError();
       grown = bytes;
