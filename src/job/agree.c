@@ -181,39 +181,50 @@ static bool orders_match(const operand_record_t *a, const operand_record_t *b) {
   }
 }
 
+// In what the ranks' operands differ although they must not; NULL: in nothing.
+static const char *operands_differ(const operand_record_t *x,
+                                   const operand_record_t *y) {
+  if (x->role != y->role || x->dims != y->dims)
+    return "number of dimensions";
+  if (x->type != y->type)
+    return "data type";
+  if (strncmp(x->label, y->label, sizeof x->label) != 0)
+    return "tag";
+  if (!sdg_role_is_matrix((sdg_role_t)x->role) && // needs one order
+      !orders_match(x, y))
+    return "memory layout";
+  if (!sdg_role_is_activation((sdg_role_t)x->role) &&
+      !sdg_role_follows((sdg_role_t)x->role) &&
+      memcmp(x->extent, y->extent, sizeof x->extent) != 0)
+    return "extents";
+  return NULL;
+}
+
+// what: in what operand `index` differs; NULL: these are different calls.
+static sdg_status_t records_differ(const record_t *a, int ra, const record_t *b,
+                                   int rb, int index, const char *what) {
+  char call_a[600], call_b[600];
+  call_format(a, call_a, sizeof call_a);
+  call_format(b, call_b, sizeof call_b);
+  if (!what)
+    return sdg_fail(SDG_E_DIVERGED, "rank %d calls %s while rank %d calls %s",
+                    rb, call_b, ra, call_a);
+  return sdg_fail(SDG_E_DISAGREE,
+                  "%s of %s differs: rank %d calls %s, rank %d calls %s", what,
+                  sdg_role_name((sdg_role_t)a->operand[index].role), ra, call_a,
+                  rb, call_b);
+}
+
 // Compares the records of two ranks, which must describe the same call; `ra`
 // and `rb` are rank numbers for messages.
 static sdg_status_t records_compare(const record_t *a, int ra,
                                     const record_t *b, int rb) {
-  char call_a[600], call_b[600];
-  call_format(a, call_a, sizeof call_a);
-  call_format(b, call_b, sizeof call_b);
-  bool same_call =
-      strcmp(a->entry, b->entry) == 0 && a->operands == b->operands;
-  if (!same_call)
-    return sdg_fail(SDG_E_DIVERGED, "rank %d calls %s while rank %d calls %s",
-                    rb, call_b, ra, call_a);
+  if (strcmp(a->entry, b->entry) != 0 || a->operands != b->operands)
+    return records_differ(a, ra, b, rb, 0, NULL);
   for (int i = 0; i < a->operands; i++) {
-    const operand_record_t *x = &a->operand[i], *y = &b->operand[i];
-    const char *name = sdg_role_name((sdg_role_t)x->role);
-    const char *what = NULL;
-    if (x->role != y->role || x->dims != y->dims)
-      what = "number of dimensions";
-    else if (x->type != y->type)
-      what = "data type";
-    else if (strncmp(x->label, y->label, sizeof x->label) != 0)
-      what = "tag";
-    else if (!sdg_role_is_matrix((sdg_role_t)x->role) && // needs one order
-             !orders_match(x, y))
-      what = "memory layout";
-    else if (!sdg_role_is_activation((sdg_role_t)x->role) &&
-             !sdg_role_follows((sdg_role_t)x->role) &&
-             memcmp(x->extent, y->extent, sizeof x->extent) != 0)
-      what = "extents";
+    const char *what = operands_differ(&a->operand[i], &b->operand[i]);
     if (what)
-      return sdg_fail(SDG_E_DISAGREE,
-                      "%s of %s differs: rank %d calls %s, rank %d calls %s",
-                      what, name, ra, call_a, rb, call_b);
+      return records_differ(a, ra, b, rb, i, what);
   }
   if (strcmp(a->parameters, b->parameters) != 0 || a->sizes != b->sizes)
     return sdg_fail(SDG_E_DISAGREE,
