@@ -18,6 +18,8 @@
 typedef struct events {
   cudaEvent_t lane[2]; // each lane's progress
   cudaEvent_t done; // end of the last plan; the next plan's stream waits for it
+  unsigned long long stream; // of the last plan: its id, which no other one has
+  bool stream_known;
 } events_t;
 static events_t events[SDG_CHANNEL_THREADS]; // index: the thread's channel
 
@@ -363,6 +365,24 @@ static sdg_status_t early_open(const sdg_prefetch_t *prefetch,
   return SDG_OK;
 }
 
+// Consecutive calls share scratch, whatever their streams. An id tells streams
+// apart, unlike a handle: the program may have destroyed a stream and created
+// another at the same address.
+static sdg_status_t previous_wait(const sdg_vendor_t *cuda, events_t *own,
+                                  cudaStream_t stream) {
+  unsigned long long id = 0;
+  bool known = cuda->cudaStreamGetId(stream, &id) == cudaSuccess;
+  if (!known)
+    (void)cuda->cudaGetLastError(); // the error is not the program's
+  bool same = known && own->stream_known && own->stream == id;
+  own->stream = id;
+  own->stream_known = known;
+  return same
+             ? SDG_OK
+             : sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
+                                "wait for the previous call");
+}
+
 static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
                              sdg_report_row_t *row, sdg_outcome_t *out) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
@@ -370,10 +390,7 @@ static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
   events_t *own;
   SDG_TRY(events_get(cuda, &own));
   exec->timed = sdg_options_get()->waits ? row : NULL;
-  // Consecutive calls share scratch, whatever their streams: the program may
-  // have destroyed a stream and created another at the same address.
-  SDG_TRY(sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
-                           "wait for the previous call"));
+  SDG_TRY(previous_wait(cuda, own, stream));
   if ((exec->plan->parcels > 0 && !order->rest) || order->prefetch) {
     SDG_TRY(sdg_comm_stream(&comm_stream));
     SDG_TRY(stream_join(cuda, comm_stream, stream, own->lane[SDG_LANE_MAIN]));

@@ -28,7 +28,7 @@ KINDS = [
              r'|cudnnGetConvolution(GroupCount|MathType)|'
              r'cudnnSetConvolution(GroupCount|MathType)|cublasLt.*(Create|Set|'
              r'Init|Get)'),
-    ('stream', r'cudnn[GS]etStream|cublas[GS]et\w+|cudaStreamIsCapturing|'
+    ('stream', r'cudnn[GS]etStream|cublas[GS]et\w+|cudaStream(IsCapturing|GetId)|'
                r'cudaThreadExchange|cudaGetDevice|cudaSetDevice|cudaGetLast'),
     ('create', r'cudnnCreate|cublasCreate|cuda(Stream|Event)Create|ncclCommInit'
                r'|cudnnDestroy|cublasDestroy'),
@@ -74,7 +74,7 @@ WORK = COLUMNS[:COLUMNS.index('record')]
 
 def conv(pieces, copies, **more):
     """A convolution: in place and its strips, together; one exchange."""
-    return {'conv': pieces, 'group': 1, 'message': 4, 'record': 4, 'join': 3,
+    return {'conv': pieces, 'group': 1, 'message': 4, 'record': 4, 'join': 2,
             **copies, **more}
 
 

@@ -221,6 +221,12 @@ static cudaError_t fake_stream_wait(cudaStream_t stream, cudaEvent_t event,
   return cudaSuccess;
 }
 
+// A renewed stream has another queue.
+static cudaError_t fake_stream_id(cudaStream_t stream, unsigned long long *id) {
+  *id = (unsigned long long)(uintptr_t)queue_of(stream);
+  return cudaSuccess;
+}
+
 static cudaError_t fake_capture_mode(enum cudaStreamCaptureMode *mode) {
   (void)mode;
   return cudaSuccess;
@@ -491,6 +497,7 @@ void *fake_cuda_find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudaEventRecord, fake_event_record),
       JOB_FAKE(cudaEventQuery, fake_event_query),
       JOB_FAKE(cudaThreadExchangeStreamCaptureMode, fake_capture_mode),
+      JOB_FAKE(cudaStreamGetId, fake_stream_id),
       JOB_FAKE(cudaStreamWaitEvent, fake_stream_wait),
       JOB_FAKE(cudaGetErrorString, fake_error_string),
       JOB_FAKE(ncclGetUniqueId, fake_unique_id),
