@@ -175,38 +175,53 @@ void sdg_tag_share(void) {
   pthread_mutex_unlock(&lock);
 }
 
+// The memory of the slot's vector if it has the right size: calls that the
+// ranks compare each time must not allocate. NULL: no memory. Lock held.
+static sdg_tag_vector_t *vector_room(sdg_tag_vector_t **slot, int ranks,
+                                     int dims) {
+  sdg_tag_vector_t *vector = *slot;
+  if (!vector || vector->ranks != ranks || vector->dims != dims) {
+    vector = calloc(1, sizeof *vector + (size_t)ranks * (size_t)dims *
+                                            sizeof vector->extent[0]);
+    if (!vector)
+      return NULL;
+    if (*slot) {
+      vector->generation = (*slot)->generation;
+      vector->hints = (*slot)->hints;
+      vector_free(*slot);
+    }
+    *slot = vector;
+  }
+  return vector;
+}
+
 sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
                                 int ranks, int dims, const int64_t *nesting,
                                 const int64_t *extent) {
   size_t bytes = (size_t)ranks * (size_t)dims * sizeof *extent;
-  sdg_tag_vector_t *vector = malloc(sizeof *vector + bytes);
-  if (!vector)
-    return sdg_fail(SDG_E_NO_MEMORY, "%zu bytes for agreed extents", bytes);
-  vector->generation = generation;
-  vector->ranks = ranks;
-  vector->dims = dims;
-  vector->details = 0;
-  vector->detail = NULL;
-  vector->hints = (sdg_tag_hints_t){.exchanged = false};
-  memset(vector->nesting, 0, sizeof vector->nesting);
-  if (nesting)
-    memcpy(vector->nesting, nesting, (size_t)dims * sizeof *nesting);
-  memcpy(vector->extent, extent, bytes);
   pthread_mutex_lock(&lock);
   record_t *record = record_get(descriptor);
-  if (record) {
-    sdg_tag_vector_t **own = &record->vector[sdg_channel_get()];
-    if (*own && (*own)->generation == generation)
-      vector->hints = (*own)->hints;
-    vector_free(*own);
-    *own = vector;
+  sdg_tag_vector_t *vector =
+      record ? vector_room(&record->vector[sdg_channel_get()], ranks, dims)
+             : NULL;
+  if (vector) {
+    if (vector->generation != generation)
+      vector->hints = (sdg_tag_hints_t){.exchanged = false};
+    free(vector->detail);
+    vector->detail = NULL;
+    vector->details = 0;
+    vector->generation = generation;
+    vector->ranks = ranks;
+    vector->dims = dims;
+    memset(vector->nesting, 0, sizeof vector->nesting);
+    if (nesting)
+      memcpy(vector->nesting, nesting, (size_t)dims * sizeof *nesting);
+    memcpy(vector->extent, extent, bytes);
   }
   pthread_mutex_unlock(&lock);
-  if (!record) {
-    free(vector);
-    return sdg_fail(SDG_E_NO_MEMORY, "a descriptor's record");
-  }
-  return SDG_OK;
+  return vector
+             ? SDG_OK
+             : sdg_fail(SDG_E_NO_MEMORY, "%zu bytes for agreed extents", bytes);
 }
 
 sdg_status_t sdg_tag_set_details(const void *descriptor, uint64_t generation,

@@ -295,10 +295,8 @@ static void hints_store(const sdg_operand_t *operand,
 }
 
 static sdg_status_t vectors_store(const sdg_call_t *call,
-                                  const record_t *const *records, int count) {
-  int64_t *extent = malloc((size_t)count * SDG_AGREE_SIZES * sizeof *extent);
-  if (!extent)
-    return sdg_fail(SDG_E_NO_MEMORY, "extents of %d ranks", count);
+                                  const record_t *const *records, int count,
+                                  int64_t *extent) {
   sdg_status_t status = SDG_OK;
   for (int i = 0; i < call->operands && status == SDG_OK; i++) {
     const sdg_operand_t *operand = &call->operand[i];
@@ -322,26 +320,64 @@ static sdg_status_t vectors_store(const sdg_call_t *call,
   if (status == SDG_OK && call->op_descriptor)
     status = sdg_tag_set_vector(call->op_descriptor, call->op_generation, count,
                                 sizes, NULL, extent);
-  free(extent);
   return status;
 }
 
 static sdg_status_t details_agree(const sdg_call_t *call,
                                   const record_t *const *records, int count,
+                                  sdg_detail_counts_t *counts,
                                   const sdg_details_t *details) {
   static const sdg_details_t none;
   int any = 0;
-  sdg_detail_counts_t *counts = calloc((size_t)count, sizeof *counts);
-  if (!counts)
-    return sdg_fail(SDG_E_NO_MEMORY, "numbers of %d ranks", count);
+  // Operands that the call lacks have none.
+  memset(counts, 0, (size_t)count * sizeof *counts);
   for (int r = 0; r < count; r++)
     for (int i = 0; i < call->operands; i++)
       any |= counts[r].of[i] = (int)records[r]->operand[i].details;
-  sdg_status_t status =
-      any ? sdg_details_exchange(call, details ? details : &none, counts)
-          : SDG_OK;
-  free(counts);
-  return status;
+  return any ? sdg_details_exchange(call, details ? details : &none, counts)
+             : SDG_OK;
+}
+
+// What one agreement needs for each rank.
+typedef struct room {
+  int ranks;
+  char (*all)[SDG_CHANNEL_RECORD_BYTES];
+  size_t *bytes;
+  const record_t **records;
+  int64_t *extent; // SDG_AGREE_SIZES of each rank
+  sdg_detail_counts_t *counts;
+} room_t;
+
+static void room_free(room_t *room) {
+  free(room->all);
+  free(room->bytes);
+  free(room->records);
+  free(room->extent);
+  free(room->counts);
+  *room = (room_t){.ranks = 0};
+}
+
+// A thread keeps the room of its first agreement: some calls agree each time.
+static sdg_status_t room_get(int ranks, room_t **out) {
+  static room_t rooms[SDG_CHANNEL_THREADS]; // index: the thread's channel
+  room_t *room = &rooms[sdg_channel_get()];
+  size_t count = (size_t)ranks;
+  *out = room;
+  if (room->ranks == ranks)
+    return SDG_OK;
+  room_free(room);
+  room->all = malloc(count * sizeof *room->all);
+  room->bytes = malloc(count * sizeof *room->bytes);
+  room->records = malloc(count * sizeof *room->records);
+  room->extent = malloc(count * SDG_AGREE_SIZES * sizeof *room->extent);
+  room->counts = malloc(count * sizeof *room->counts);
+  if (!room->all || !room->bytes || !room->records || !room->extent ||
+      !room->counts) {
+    room_free(room);
+    return sdg_fail(SDG_E_NO_MEMORY, "records of %d ranks", ranks);
+  }
+  room->ranks = ranks;
+  return SDG_OK;
 }
 
 static int64_t now_ns(void) {
@@ -357,42 +393,34 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
   record_t mine;
   SDG_TRY(record_fill(call, parameters, sizes, sizes_count, details, &mine));
   size_t count = (size_t)group->count;
-  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
-  size_t *bytes = malloc(count * sizeof *bytes);
-  const record_t **records = malloc(count * sizeof *records);
+  room_t *room;
+  SDG_TRY(room_get(group->count, &room));
+  const record_t **records = room->records;
   sdg_status_t status = SDG_OK;
-  if (!all || !bytes || !records) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-    goto out;
-  }
   sdg_control_t *control = sdg_job_control();
   char what[128];
   sdg_job_call(what, sizeof what);
   int64_t start_ns = now_ns();
-  status =
-      sdg_control_exchange(control, sdg_channel_get(), group->rank,
-                           group->count, &mine, sizeof mine, all, bytes, what);
+  status = sdg_control_exchange(control, sdg_channel_get(), group->rank,
+                                group->count, &mine, sizeof mine, room->all,
+                                room->bytes, what);
   *out_wait_ns = now_ns() - start_ns;
-  if (status != SDG_OK) {
-    status = sdg_job_fail(status);
-    goto out;
-  }
+  if (status != SDG_OK)
+    return sdg_job_fail(status);
   for (size_t r = 0; r < count; r++) {
-    records[r] = (const record_t *)(const void *)all[r];
-    if (bytes[r] != sizeof(record_t)) {
+    records[r] = (const record_t *)(const void *)room->all[r];
+    if (room->bytes[r] != sizeof(record_t)) {
       // A different kind of exchange: the creation of a communicator.
       status = sdg_fail(SDG_E_DIVERGED,
                         "rank %d sets up a communicator, or its call was "
                         "refused, while this rank calls %s",
                         group->rank[r], call->entry_name);
-      status = sdg_job_fail(status);
-      goto out;
+      return sdg_job_fail(status);
     }
     if (!record_sound(records[r])) {
       status = sdg_fail(SDG_E_MESSAGE, "rank %d's description of %s",
                         group->rank[r], call->entry_name);
-      status = sdg_job_fail(status);
-      goto out;
+      return sdg_job_fail(status);
     }
   }
   for (size_t r = 1; r < count && status == SDG_OK; r++)
@@ -401,12 +429,8 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
   if (status == SDG_E_DIVERGED)
     status = sdg_job_fail(status);
   if (status == SDG_OK)
-    status = vectors_store(call, records, group->count);
+    status = vectors_store(call, records, group->count, room->extent);
   if (status == SDG_OK)
-    status = details_agree(call, records, group->count, details);
-out:
-  free(records);
-  free(bytes);
-  free(all);
+    status = details_agree(call, records, group->count, room->counts, details);
   return status;
 }

@@ -103,7 +103,7 @@ CASES = [
     # The ranks compare each product of the shard view, so they wait.
     ('product', 'split = K; a = K:ranks; b = K:ranks; sizes = piece',
      {'add': 2, 'product': 3, 'group': 2, 'message': 8,
-      'alloc': 7, 'else': 12, 'wait': MANY}),
+      'else': 12, 'wait': MANY}),
 ]
 RANKS = 3
 
