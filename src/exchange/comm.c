@@ -252,6 +252,8 @@ static sdg_status_t comm_create(sdg_axes_t axes, sdg_comm_t **out_comm) {
   SDG_TRY_GOTO(id_share(comm, &id), fail);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (sdg_options_get()->nccl_ctas > 0)
+    config.maxCTAs = sdg_options_get()->nccl_ctas;
   ncclResult_t result = nccl->ncclCommInitRankConfig(&comm->nccl, comm->ranks,
                                                      id, comm->me, &config);
   SDG_TRY_GOTO(sdg_comm_check(comm, result, "ncclCommInitRankConfig"), fail);
@@ -279,17 +281,27 @@ sdg_status_t sdg_comm_get(sdg_axes_t axes, sdg_comm_t **out_comm) {
   return status;
 }
 
+// The stream does not wait for the legacy default stream; events order the
+// two. Its priority is the highest, so that blocks of a transfer come first
+// when those of a convolution make room.
+static sdg_status_t stream_make(const sdg_vendor_t *cuda,
+                                cudaStream_t *out_stream) {
+  int least, greatest;
+  SDG_TRY(sdg_vendor_check(
+      cuda->cudaDeviceGetStreamPriorityRange(&least, &greatest),
+      "range of priorities"));
+  return sdg_vendor_check(cuda->cudaStreamCreateWithPriority(
+                              out_stream, cudaStreamNonBlocking, greatest),
+                          "creation of the communication stream");
+}
+
 sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) {
   cudaStream_t *stream = &threads[sdg_channel_get()].stream;
   if (!*stream) {
     const sdg_vendor_t *cuda = sdg_vendor_get();
     if (!cuda)
       return SDG_E_LIBRARY_MISSING;
-    // The stream does not wait for the legacy default stream; events order the
-    // two.
-    SDG_TRY(sdg_vendor_check(
-        cuda->cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking),
-        "creation of the communication stream"));
+    SDG_TRY(stream_make(cuda, stream));
   }
   *out_stream = *stream;
   return SDG_OK;

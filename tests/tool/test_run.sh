@@ -181,6 +181,13 @@ the_host_devices_folder_comes_first() {
   run 0 "$sundog" run --device host -- sh -c 'echo $OMP_NUM_THREADS'
   [ "$(cat out)" = 3 ]
 }
+kernels_of_several_communicators_have_one_order() {
+  run 0 "$sundog" run -- sh -c 'echo "$NCCL_LAUNCH_ORDER_IMPLICIT"'
+  [ "$(cat out)" = 1 ]
+  export NCCL_LAUNCH_ORDER_IMPLICIT=0
+  run 0 "$sundog" run -- sh -c 'echo "$NCCL_LAUNCH_ORDER_IMPLICIT"'
+  [ "$(cat out)" = 0 ]
+}
 rank_0_has_the_standard_input() {
   echo text | run 0 "$sundog" run -n 3 "${split[@]}" -- sh -c "$matched; cat"
   [ "$(cat out)" = text ]
@@ -554,7 +561,8 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   a_program_that_is_not_there a_program_that_cannot_be_executed \
   the_library_is_appended_to_ld_preload \
   the_library_is_loaded_from_a_folder_with_spaces \
-  the_host_devices_folder_comes_first rank_0_has_the_standard_input \
+  the_host_devices_folder_comes_first \
+  kernels_of_several_communicators_have_one_order rank_0_has_the_standard_input \
   options_reach_the_ranks the_mesh_gives_the_number_of_ranks \
   the_private_folder_is_private \
   a_folder_for_runs_that_cannot_be_used_is_passed_over \

@@ -183,8 +183,19 @@ static cudaError_t fake_free(void *data) {
   return cudaSuccess;
 }
 
-static cudaError_t fake_stream_create(cudaStream_t *out, unsigned flags) {
-  (void)flags;
+enum { LEAST = 0, GREATEST = -3 };
+
+static cudaError_t fake_priority_range(int *least, int *greatest) {
+  *least = LEAST;
+  *greatest = GREATEST;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_stream_create(cudaStream_t *out, unsigned flags,
+                                      int priority) {
+  // Only the communication stream is made by sundog.
+  REQUIRE(flags == cudaStreamDefault ||
+          (flags == cudaStreamNonBlocking && priority == GREATEST));
   queue_of_handle[handle_count] = queue_make();
   *out = (cudaStream_t)(uintptr_t)handle_count++;
   return cudaSuccess;
@@ -250,6 +261,7 @@ static ncclResult_t fake_unique_id(ncclUniqueId *out) {
 static ncclResult_t fake_comm_init(ncclComm_t *out, int ranks, ncclUniqueId id,
                                    int me, ncclConfig_t *config) {
   REQUIRE(config->blocking == 0 && ranks <= FAKE_CUDA_RANKS);
+  REQUIRE(config->maxCTAs == 4);
   comm_t *comm = malloc(sizeof *comm);
   *comm = (comm_t){id.internal[0], ranks, me};
   *out = (ncclComm_t)(void *)comm;
@@ -444,7 +456,7 @@ void fake_cuda_order(fake_cuda_order_t order) {
 cudaStream_t fake_cuda_stream(int index) {
   while (handle_count <= index) {
     cudaStream_t stream;
-    (void)fake_stream_create(&stream, 0);
+    (void)fake_stream_create(&stream, cudaStreamDefault, LEAST);
   }
   return (cudaStream_t)(uintptr_t)index;
 }
@@ -492,7 +504,8 @@ void *fake_cuda_find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudaDeviceGetPCIBusId, fake_bus),
       JOB_FAKE(cudaMalloc, fake_malloc),
       JOB_FAKE(cudaFree, fake_free),
-      JOB_FAKE(cudaStreamCreateWithFlags, fake_stream_create),
+      JOB_FAKE(cudaDeviceGetStreamPriorityRange, fake_priority_range),
+      JOB_FAKE(cudaStreamCreateWithPriority, fake_stream_create),
       JOB_FAKE(cudaEventCreateWithFlags, fake_event_create),
       JOB_FAKE(cudaEventRecord, fake_event_record),
       JOB_FAKE(cudaEventQuery, fake_event_query),

@@ -246,12 +246,21 @@ static const char *variable_get(const char *name) {
   return value ? value : "";
 }
 
+// The program's own NCCL uses the device beside sundog's communicators. Without
+// an order of their kernels two ranks can wait for each other for ever.
+static sdg_status_t nccl_set(void) {
+  if (setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0) != 0)
+    return sdg_fail(SDG_E_NO_MEMORY, "for NCCL_LAUNCH_ORDER_IMPLICIT");
+  return SDG_OK;
+}
+
 sdg_status_t launch_preload(const launch_t *launch, const char *folder) {
   char path[PATH_MAX];
   SDG_TRY(path_plain(launch->install.library, " \t\n:", folder, "libsundog.so",
                      path, sizeof path));
   // Appended, so that other interposers stay in front.
   SDG_TRY(variable_join("LD_PRELOAD", variable_get("LD_PRELOAD"), path));
+  SDG_TRY(nccl_set());
   if (launch->device != LAUNCH_HOST)
     return SDG_OK;
   SDG_TRY(path_plain(launch->install.host, ":;", folder, "host", path,

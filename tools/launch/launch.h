@@ -52,7 +52,8 @@ int launch_gpus(void);
 
 /* Sets LD_PRELOAD and LD_LIBRARY_PATH of this process. The loader splits them
  * at spaces and colons, so a path with such a character is replaced by a link
- * in `folder`. */
+ * in `folder`. Also sets what NCCL must know from its start, unless the user
+ * has set it. */
 sdg_status_t launch_preload(const launch_t *launch,
                             const char *folder) SDG_MUST_CHECK;
 
