@@ -208,14 +208,19 @@ static sdg_status_t step_join(const sdg_exec_t *exec, int index,
   return lane_join(exec, comm_stream, own->lane[SDG_LANE_COMM]);
 }
 
-// The stream waits for other ranks here, too.
+// Sums run on the communication stream, too: NCCL gets no stream of the
+// program's. cudaStreamPerThread means another stream in a thread of NCCL's
+// own, and NCCL orders the streams of a communicator by events of its own if
+// they are several.
 static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
-                                cudaStream_t stream) {
-  if (!exec->timed)
-    return sdg_messages_enqueue(exec, step, NULL, stream);
-  SDG_TRY(sdg_waits_begin(exec->timed, stream));
-  SDG_TRY(sdg_messages_enqueue(exec, step, NULL, stream));
-  return sdg_waits_end(stream);
+                                const events_t *own) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  cudaStream_t comm_stream;
+  SDG_TRY(sdg_comm_stream(&comm_stream));
+  SDG_TRY(
+      stream_join(cuda, comm_stream, exec->stream, own->lane[SDG_LANE_MAIN]));
+  SDG_TRY(sdg_messages_enqueue(exec, step, NULL, comm_stream));
+  return lane_join(exec, comm_stream, own->lane[SDG_LANE_COMM]);
 }
 
 // Returns true if a step is carried out although a sub-call before it was
@@ -324,7 +329,8 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
       SDG_TRY(step_exchange(exec, step, &prefetch, own));
       break;
     case SDG_STEP_REDUCE:
-      SDG_TRY(step_reduce(exec, step, own));
+      SDG_TRY(step_reduce(exec, step, own_events));
+      *out_ahead = false;
       break;
     case SDG_STEP_JOIN:
       SDG_TRY(step_join(exec, i, comm_stream, own_events, out_ahead));

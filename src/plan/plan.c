@@ -410,7 +410,5 @@ sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
     return sdg_fail(SDG_E_TENSOR_TYPE, "type %d in a sum over ranks", type);
   if (!plan->reduce_axes)
     return SDG_OK;
-  SDG_TRY(sdg_plan_join(plan, SDG_LANE_MAIN));
-  SDG_TRY(step_add(plan, &step));
-  return sdg_plan_join(plan, SDG_LANE_COMM);
+  return step_add(plan, &step); // the executor joins both lanes
 }

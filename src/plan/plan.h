@@ -255,11 +255,11 @@ sdg_status_t sdg_plan_exchange(sdg_plan_t *plan) SDG_MUST_CHECK;
 bool sdg_plan_is_packed(const sdg_plan_t *plan, int slab);
 
 /* Combines a packed slab of `type` with the same slab of the other ranks along
- * plan->reduce_axes, in place. The step runs on the main lane, after all
- * earlier steps of both lanes and before all later ones: no other step could
- * overlap with it. All ranks add the same reductions over the same axes in the
- * same order. Adds no step if reduce_axes is 0. SDG_E_TENSOR_TYPE for a type
- * that NCCL cannot reduce. */
+ * plan->reduce_axes, in place. The step is carried out after all earlier steps
+ * of both lanes and before all later ones, without joins of the plan's own: no
+ * other step could overlap with it. All ranks add the same reductions over the
+ * same axes in the same order. Adds no step if reduce_axes is 0.
+ * SDG_E_TENSOR_TYPE for a type that NCCL cannot reduce. */
 sdg_status_t sdg_plan_reduce(sdg_plan_t *plan, int slab, sdg_type_t type,
                              sdg_combine_t combine) SDG_MUST_CHECK;
 

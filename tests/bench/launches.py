@@ -89,9 +89,9 @@ CASES = [
     # And the sum over ranks, of half numbers in float. Outputs at an end of the
     # domain see fewer taps: a strip of their own, which is added.
     ('filter/nhwc/half', 'strategy = repair',
-     conv(3, {'copies': 4}, transform=3, group=2, record=5)),
+     conv(3, {'copies': 4}, transform=3, group=2, record=7, join=4)),
     ('filter', 'strategy = repair',
-     conv(3, {'copies': 8}, transform=1, group=2, record=5)),
+     conv(3, {'copies': 8}, transform=1, group=2, record=7, join=4)),
     ('pool', '', {'other': 2, 'copies': 8, 'group': 1, 'message': 4}),
     ('unpool', '', {'other': 3, 'copies': 20, 'group': 1, 'message': 12}),
     ('norm', '', {'transform': 1, 'add': 2, 'scale': 1, 'other': 3,
@@ -103,7 +103,7 @@ CASES = [
     # The ranks compare each product of the shard view, so they wait.
     ('product', 'split = K; a = K:ranks; b = K:ranks; sizes = piece',
      {'add': 2, 'product': 3, 'group': 2, 'message': 8,
-      'else': 12, 'wait': MANY}),
+      'alloc': 7, 'else': 12, 'wait': MANY}),
 ]
 RANKS = 3
 

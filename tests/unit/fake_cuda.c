@@ -184,6 +184,7 @@ static cudaError_t fake_free(void *data) {
 }
 
 enum { LEAST = 0, GREATEST = -3 };
+static int comm_handle; // the newest communication stream; 0: none
 
 static cudaError_t fake_priority_range(int *least, int *greatest) {
   *least = LEAST;
@@ -197,6 +198,8 @@ static cudaError_t fake_stream_create(cudaStream_t *out, unsigned flags,
   REQUIRE(flags == cudaStreamDefault ||
           (flags == cudaStreamNonBlocking && priority == GREATEST));
   queue_of_handle[handle_count] = queue_make();
+  if (flags == cudaStreamNonBlocking)
+    comm_handle = handle_count;
   *out = (cudaStream_t)(uintptr_t)handle_count++;
   return cudaSuccess;
 }
@@ -279,6 +282,9 @@ static ncclResult_t message_add(bool is_send, void *data, size_t bytes,
                                 int peer, ncclComm_t comm,
                                 cudaStream_t stream) {
   REQUIRE(open_group && open_group->count < MESSAGES && bytes <= SLOT_BYTES);
+  // NCCL gets none of the program's: two of these are the legacy stream's and
+  // the per-thread stream's handles.
+  REQUIRE(comm_handle && (int)(uintptr_t)stream == comm_handle);
   open_group->comm = (const comm_t *)(const void *)comm;
   open_group->message[open_group->count++] =
       (message_t){is_send, peer, data, bytes};

@@ -31,7 +31,8 @@ void fake_cuda_share_gpu(void);
 /* job_run() of tests/unit/job.h, with mailboxes between the ranks. */
 void fake_cuda_ranks_run(const char *mesh, void (*body)(int rank));
 
-/* The cudaStream_t of the program, 0 to 2. */
+/* The cudaStream_t of the program, 0 to 2. NCCL refuses them; 1 is
+ * cudaStreamLegacy and 2 is cudaStreamPerThread. */
 cudaStream_t fake_cuda_stream(int index);
 /* The stream is destroyed, its work goes on, and a new one gets its handle. */
 void fake_cuda_stream_renew(int index);

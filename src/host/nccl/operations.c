@@ -26,9 +26,24 @@ static const char *fault_of(const host_op_t *op, int rank, int ranks) {
   return NULL;
 }
 
+// NCCL launches the work of a non-blocking communicator in a thread of its own,
+// where the handle means that thread's stream: the work would run unordered.
+static ncclResult_t stream_check(const char *function, ncclComm_t comm,
+                                 cudaStream_t stream) {
+  if (comm->blocking || stream != cudaStreamPerThread)
+    return ncclSuccess;
+  host_comm_say(NULL,
+                "%s: cudaStreamPerThread is another stream in the thread that "
+                "launches for a non-blocking communicator",
+                function);
+  return ncclInvalidUsage;
+}
+
 static ncclResult_t submit(const char *function, ncclComm_t comm,
                            host_op_t op) {
   ncclResult_t result = host_comm_usable(comm);
+  if (result == ncclSuccess)
+    result = stream_check(function, comm, op.stream);
   if (result != ncclSuccess)
     return host_group_fail(result);
   const char *fault = fault_of(&op, comm->rank, comm->ranks);

@@ -172,7 +172,45 @@ static void play_captured(const rank_info_t *info) {
   CUDA(cudaEventDestroy(event));
 }
 
+static ncclComm_t join_without_blocking(const rank_info_t *info) {
+  ncclComm_t comm;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclResult_t state = ncclCommInitRankConfig(&comm, info->ranks, info->id[1],
+                                              info->rank, &config);
+  while (state == ncclInProgress) {
+    usleep(1000);
+    NCCL(ncclCommGetAsyncError(comm, &state));
+  }
+  NCCL(state);
+  return comm;
+}
+
+/* A communicator that launches in a thread of its own would silently take that
+ * thread's stream. */
+static void play_per_thread(const rank_info_t *info) {
+  ncclComm_t own = join(info), other = join_without_blocking(info);
+  const cudaStream_t stream = cudaStreamPerThread;
+  double one = 1, sum = 0;
+  double *d = upload(&one, sizeof one);
+  NCCL(ncclAllReduce(d, d, 1, ncclFloat64, ncclSum, own, stream));
+  CUDA(cudaStreamSynchronize(stream));
+  RANK_REQUIRE(ncclAllReduce(d, d, 1, ncclFloat64, ncclSum, other, stream) ==
+               ncclInvalidUsage);
+  NCCL(ncclGroupStart());
+  RANK_REQUIRE(ncclSend(d, 1, ncclFloat64, info->rank, other, stream) ==
+               ncclInvalidUsage);
+  RANK_REQUIRE(ncclGroupEnd() == ncclInvalidUsage);
+  NCCL(ncclAllReduce(d, d, 1, ncclFloat64, ncclSum, other, 0));
+  CUDA(cudaStreamSynchronize(0));
+  download(&sum, d, sizeof sum);
+  RANK_REQUIRE(sum == (double)info->ranks * info->ranks);
+  NCCL(ncclCommDestroy(other));
+  NCCL(ncclCommDestroy(own));
+}
+
 static const rank_scenario_t scenarios[] = {
+    {"per_thread", play_per_thread},
     {"captured", play_captured},
     {"split", play_split},
     {"multiplied", play_multiplied},
@@ -195,6 +233,11 @@ START_TEST(operators_multiply_before_they_sum) {
 }
 END_TEST
 
+START_TEST(a_stream_of_the_calling_thread_wants_a_blocking_communicator) {
+  launch_all("per_thread", rank_counts[_i]);
+}
+END_TEST
+
 int main(int argc, char **argv) {
   if (argc == 4)
     return rank_play(argv, scenarios, sizeof scenarios / sizeof *scenarios);
@@ -204,6 +247,9 @@ int main(int argc, char **argv) {
   tcase_add_loop_test(tcase, captured_operations_run_at_each_launch, 0, 4);
   tcase_add_loop_test(tcase, communicators_are_split_and_shrunk, 0, 4);
   tcase_add_loop_test(tcase, operators_multiply_before_they_sum, 0, 4);
+  tcase_add_loop_test(
+      tcase, a_stream_of_the_calling_thread_wants_a_blocking_communicator, 0,
+      4);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
 }
