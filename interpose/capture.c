@@ -55,7 +55,8 @@ static void leave(void) {
 }
 
 static bool is_foreign(const void *caller) {
-  return depth > 0 || sdg_slot_disarmed() || sdg_ranges_hold(caller);
+  return depth > 0 || sdg_channel_apart || sdg_slot_disarmed() ||
+         sdg_ranges_hold(caller);
 }
 
 // Entries that only the whole view probes keep their probe until the rules are

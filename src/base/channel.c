@@ -4,3 +4,4 @@
 
 _Thread_local int sdg_channel_own;
 _Thread_local bool sdg_channel_claimed;
+_Thread_local bool sdg_channel_apart;

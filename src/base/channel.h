@@ -22,6 +22,11 @@ extern _Thread_local int sdg_channel_own
 extern _Thread_local bool sdg_channel_claimed
     __attribute__((tls_model("initial-exec")));
 
+/* True in threads that sundog made and in which vendors' libraries make calls
+ * that the linker resolves: no call there is the program's. */
+extern _Thread_local bool sdg_channel_apart
+    __attribute__((tls_model("initial-exec")));
+
 /* Returns the calling thread's channel, 0 .. SDG_CHANNEL_THREADS - 1; 0 if it
  * has not claimed one. */
 static inline int sdg_channel_get(void) {

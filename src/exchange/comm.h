@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators: one per set of mesh axes and calling thread, non-blocking,
- * created at first use. */
+/* Communicators: one per calling thread for all exchanges, and one per set of
+ * mesh axes for sums, all made at the thread's first use of any. */
 #ifndef SDG_SRC_EXCHANGE_COMM_H
 #define SDG_SRC_EXCHANGE_COMM_H
 
@@ -10,18 +10,18 @@
 #include "src/base/status.h"
 #include "src/geometry/mesh.h"
 
+/* The ranks along some axes, this one among them. */
 typedef struct sdg_comm {
   sdg_axes_t axes;
   int ranks;
-  int rank[SDG_RANKS_MAX]; /* ranks of the job, in the communicator's order */
-  int me;                  /* this rank's index in rank[] */
-  ncclComm_t nccl;
+  int peer[SDG_RANKS_MAX]; /* their numbers in `exchange`, ascending */
+  ncclComm_t exchange;     /* for messages; has all ranks of the job's group */
+  ncclComm_t sum; /* for sums over these ranks; NULL: this is the only one */
 } sdg_comm_t;
 
-/* Gets the calling thread's communicator over `axes` that contains this rank.
- * The first call for an `axes` is collective over the job's group: ranks that
- * make the same tagged calls ask for the same communicators in the same order.
- * Borrowed; lives as long as the process. */
+/* Gets the calling thread's communicators over `axes`. The thread's first call
+ * is collective over the job's group and makes all of them
+ * (src/exchange/connection.h). Borrowed; lives as long as the process. */
 sdg_status_t sdg_comm_get(sdg_axes_t axes,
                           sdg_comm_t **out_comm) SDG_MUST_CHECK;
 
@@ -31,10 +31,11 @@ sdg_status_t sdg_comm_get(sdg_axes_t axes,
 sdg_status_t sdg_comm_lock(void) SDG_MUST_CHECK;
 void sdg_comm_unlock(void);
 
-/* Turns an NCCL result into a status. While the result is ncclInProgress it
- * waits, without the lock. SDG_E_NCCL; SDG_E_PEER_TIMEOUT and the errors of
- * sdg_control_check if other ranks do not arrive. */
-sdg_status_t sdg_comm_check(sdg_comm_t *comm, ncclResult_t result,
+/* Turns an NCCL result into a status. While the result is ncclInProgress, which
+ * NCCL returns if NCCL_COMM_BLOCKING=0 is set, it waits, without the lock.
+ * SDG_E_NCCL; the errors of sdg_connection_check() if other ranks do not
+ * arrive. */
+sdg_status_t sdg_comm_check(ncclComm_t comm, ncclResult_t result,
                             const char *what) SDG_MUST_CHECK;
 
 /* Gets the stream for the calling thread's transfers. */

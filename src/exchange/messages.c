@@ -14,7 +14,8 @@
 #include "src/plan/combine.h"
 
 static ncclResult_t parcels_enqueue(const sdg_exec_t *exec,
-                                    const sdg_step_t *step, ncclComm_t comm,
+                                    const sdg_step_t *step,
+                                    const sdg_comm_t *comm,
                                     cudaStream_t stream) {
   const sdg_vendor_t *nccl = sdg_vendor_get();
   ncclResult_t result = ncclSuccess;
@@ -22,10 +23,11 @@ static ncclResult_t parcels_enqueue(const sdg_exec_t *exec,
     const sdg_parcel_t *parcel = &exec->plan->parcel[step->parcel + i];
     char *data =
         (char *)sdg_exec_address(exec, parcel->slab) + parcel->offset_bytes;
+    int peer = comm->peer[parcel->peer];
     result = parcel->is_send ? nccl->ncclSend(data, parcel->bytes, ncclInt8,
-                                              parcel->peer, comm, stream)
+                                              peer, comm->exchange, stream)
                              : nccl->ncclRecv(data, parcel->bytes, ncclInt8,
-                                              parcel->peer, comm, stream);
+                                              peer, comm->exchange, stream);
     if (result == ncclInProgress)
       result = ncclSuccess;
   }
@@ -35,7 +37,8 @@ static ncclResult_t parcels_enqueue(const sdg_exec_t *exec,
 // Enqueues all messages as one group; returns the first failure.
 static ncclResult_t messages_enqueue(const sdg_exec_t *exec,
                                      const sdg_step_t *step,
-                                     const sdg_parcels_t *more, ncclComm_t comm,
+                                     const sdg_parcels_t *more,
+                                     const sdg_comm_t *comm,
                                      cudaStream_t stream) {
   const sdg_vendor_t *nccl = sdg_vendor_get();
   ncclResult_t result = nccl->ncclGroupStart();
@@ -67,19 +70,20 @@ sdg_status_t sdg_messages_enqueue(const sdg_exec_t *exec,
                                   const sdg_parcels_t *more,
                                   cudaStream_t stream) {
   bool reduces = step->kind == SDG_STEP_REDUCE;
-  bool any = reduces ? !sdg_box_empty(&step->box)
-                     : step->parcels + (more ? more->step->parcels : 0) > 0;
   sdg_comm_t *comm;
   SDG_TRY(sdg_comm_get(step->axes, &comm));
+  bool any = reduces ? comm->sum && !sdg_box_empty(&step->box)
+                     : step->parcels + (more ? more->step->parcels : 0) > 0;
   SDG_TRY(sdg_launch_order_begin());
   sdg_status_t status = any ? sdg_comm_lock() : SDG_OK;
   if (any && status == SDG_OK) {
     ncclResult_t result =
-        reduces ? reduction_enqueue(exec, step, comm->nccl, stream)
-                : messages_enqueue(exec, step, more, comm->nccl, stream);
+        reduces ? reduction_enqueue(exec, step, comm->sum, stream)
+                : messages_enqueue(exec, step, more, comm, stream);
     sdg_comm_unlock();
-    status = sdg_comm_check(
-        comm, result, reduces ? "a sum over ranks" : "the exchange of halos");
+    status =
+        sdg_comm_check(reduces ? comm->sum : comm->exchange, result,
+                       reduces ? "a sum over ranks" : "the exchange of halos");
   }
   sdg_launch_order_end();
   return any && status == SDG_OK

@@ -390,6 +390,28 @@ static int act_kill(void) {
   return raise(SIGKILL);
 }
 
+/* The signal that the rank gets while NCCL makes a communicator for it, in
+ * another thread than this one. */
+static volatile int signal_in_nccl;
+
+static int act_ncclkill(void) {
+  signal_in_nccl = SIGKILL;
+  return 0;
+}
+
+static int act_ncclstop(void) {
+  signal_in_nccl = SIGSTOP;
+  return 0;
+}
+
+/* The program's definition is the one that NCCL's work-alike calls. */
+__attribute__((visibility("default"))) cudaError_t cudaGetDevice(int *device) {
+  if (signal_in_nccl && gettid() != getpid())
+    raise(signal_in_nccl);
+  *device = 0;
+  return cudaSuccess;
+}
+
 static int act_abort(void) {
   abort();
 }
@@ -753,7 +775,8 @@ static const struct {
     ACTION(scribble), ACTION(scribbler),   ACTION(capture),  ACTION(share),
     ACTION(clearenv), ACTION(child),       ACTION(zombie),   ACTION(cancel),
     ACTION(become),   ACTION(tagh),        ACTION(tagw),     ACTION(tagd),
-    ACTION(tagy),     ACTION(dropout),     ACTION(fill),
+    ACTION(tagy),     ACTION(dropout),     ACTION(fill),     ACTION(ncclkill),
+    ACTION(ncclstop),
 };
 
 static int word_run(const char *word) {

@@ -99,8 +99,6 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name, bool space,
   return SDG_VERDICT_PASS;
 }
 
-_Thread_local int sdg_channel_own;
-
 atomic_int sdg_hint_count;
 
 void sdg_outside_touch(const sdg_memory_access_t *memory) {

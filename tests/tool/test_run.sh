@@ -181,12 +181,12 @@ the_host_devices_folder_comes_first() {
   run 0 "$sundog" run --device host -- sh -c 'echo $OMP_NUM_THREADS'
   [ "$(cat out)" = 3 ]
 }
-kernels_of_several_communicators_have_one_order() {
-  run 0 "$sundog" run -- sh -c 'echo "$NCCL_LAUNCH_ORDER_IMPLICIT"'
-  [ "$(cat out)" = 1 ]
-  export NCCL_LAUNCH_ORDER_IMPLICIT=0
-  run 0 "$sundog" run -- sh -c 'echo "$NCCL_LAUNCH_ORDER_IMPLICIT"'
-  [ "$(cat out)" = 0 ]
+nccl_orders_kernels_and_connects_ranks_at_once() {
+  run 0 "$sundog" run -- sh -c 'echo "$NCCL_LAUNCH_ORDER_IMPLICIT $NCCL_RUNTIME_CONNECT"'
+  [ "$(cat out)" = '1 0' ]
+  export NCCL_LAUNCH_ORDER_IMPLICIT=0 NCCL_RUNTIME_CONNECT=1
+  run 0 "$sundog" run -- sh -c 'echo "$NCCL_LAUNCH_ORDER_IMPLICIT $NCCL_RUNTIME_CONNECT"'
+  [ "$(cat out)" = '0 1' ]
 }
 rank_0_has_the_standard_input() {
   echo text | run 0 "$sundog" run -n 3 "${split[@]}" -- sh -c "$matched; cat"
@@ -562,7 +562,7 @@ cases ranks_know_their_numbers placeholders_in_words_are_replaced \
   the_library_is_appended_to_ld_preload \
   the_library_is_loaded_from_a_folder_with_spaces \
   the_host_devices_folder_comes_first \
-  kernels_of_several_communicators_have_one_order rank_0_has_the_standard_input \
+  nccl_orders_kernels_and_connects_ranks_at_once rank_0_has_the_standard_input \
   options_reach_the_ranks the_mesh_gives_the_number_of_ranks \
   the_private_folder_is_private \
   a_folder_for_runs_that_cannot_be_used_is_passed_over \

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "src/base/vendor.h"
 #include "src/job/job.h"
@@ -22,7 +23,8 @@ enum {
   OPS = 4096,
   EVENTS = 16,
   MESSAGES = 256,
-  COMMS = 4,
+  COMMS = 16,
+  SPLITS = 4,
   SLOTS = 32,
   SLOT_BYTES = 1 << 14,
 };
@@ -35,8 +37,16 @@ typedef struct message {
 } message_t;
 
 typedef struct comm {
-  int id, ranks, me;
+  int id, ranks, me, splits;
+  bool connected[FAKE_CUDA_RANKS]; // by messages
+  bool sums;                       // connected by a sum
 } comm_t;
+
+// Communicators are made in a thread of their own. What that one enqueues is
+// not carried out: it only connects ranks.
+static bool connects(void) {
+  return gettid() != getpid();
+}
 
 typedef struct group {
   const comm_t *comm;
@@ -89,6 +99,9 @@ typedef struct mailbox {
 } mailbox_t;
 static struct shared {
   _Atomic(int) comms;
+  // Of each split: a rank's colour + 1, and the part's number + 1.
+  _Atomic(int) color[COMMS][SPLITS][FAKE_CUDA_RANKS];
+  _Atomic(int) part[COMMS][SPLITS][FAKE_CUDA_RANKS];
   mailbox_t mail[COMMS][FAKE_CUDA_RANKS][FAKE_CUDA_RANKS]; // [from][to]
 } * shared;
 
@@ -194,6 +207,9 @@ static cudaError_t fake_priority_range(int *least, int *greatest) {
 
 static cudaError_t fake_stream_create(cudaStream_t *out, unsigned flags,
                                       int priority) {
+  *out = NULL;
+  if (connects())
+    return cudaSuccess;
   // Only the communication stream is made by sundog.
   REQUIRE(flags == cudaStreamDefault ||
           (flags == cudaStreamNonBlocking && priority == GREATEST));
@@ -211,7 +227,20 @@ static cudaError_t fake_event_create(cudaEvent_t *out, unsigned flags) {
   return cudaSuccess;
 }
 
+static cudaError_t fake_destroy_event(cudaEvent_t event) {
+  REQUIRE(event && connects());
+  return cudaSuccess;
+}
+
+static cudaError_t fake_destroy_stream(cudaStream_t stream) {
+  (void)stream;
+  REQUIRE(connects());
+  return cudaSuccess;
+}
+
 static cudaError_t fake_event_record(cudaEvent_t event, cudaStream_t stream) {
+  if (connects() && !stream)
+    return cudaSuccess;
   int queue = queue_of_handle[(uintptr_t)stream];
   pthread_mutex_lock(&lock);
   events[(uintptr_t)event].queue = queue;
@@ -263,10 +292,35 @@ static ncclResult_t fake_unique_id(ncclUniqueId *out) {
 
 static ncclResult_t fake_comm_init(ncclComm_t *out, int ranks, ncclUniqueId id,
                                    int me, ncclConfig_t *config) {
-  REQUIRE(config->blocking == 0 && ranks <= FAKE_CUDA_RANKS);
-  REQUIRE(config->maxCTAs == 4);
+  REQUIRE(config->blocking == 1 && config->splitShare == 1);
+  REQUIRE(config->maxCTAs == 4 && ranks <= FAKE_CUDA_RANKS && connects());
   comm_t *comm = malloc(sizeof *comm);
-  *comm = (comm_t){id.internal[0], ranks, me};
+  *comm = (comm_t){.id = id.internal[0], .ranks = ranks, .me = me};
+  *out = (ncclComm_t)(void *)comm;
+  return ncclSuccess;
+}
+
+// Keys are the ranks' numbers.
+static ncclResult_t fake_comm_split(ncclComm_t from, int color, int key,
+                                    ncclComm_t *out, ncclConfig_t *config) {
+  comm_t *all = (comm_t *)(void *)from;
+  REQUIRE(key == all->me && !config && all->splits < SPLITS && connects());
+  _Atomic(int) *colors = shared->color[all->id][all->splits];
+  _Atomic(int) *part = &shared->part[all->id][all->splits++][color];
+  comm_t *comm = calloc(1, sizeof *comm);
+  atomic_store(&colors[all->me], color + 1);
+  for (int r = 0; r < all->ranks; r++) {
+    int theirs;
+    while ((theirs = atomic_load(&colors[r])) == 0)
+      sched_yield();
+    comm->ranks += theirs == color + 1;
+    comm->me += theirs == color + 1 && r < all->me;
+  }
+  if (comm->me == 0)
+    atomic_store(part, atomic_fetch_add(&shared->comms, 1) + 1);
+  while ((comm->id = atomic_load(part) - 1) < 0)
+    sched_yield();
+  REQUIRE(comm->id < COMMS);
   *out = (ncclComm_t)(void *)comm;
   return ncclSuccess;
 }
@@ -281,7 +335,14 @@ static cudaStream_t group_stream;
 static ncclResult_t message_add(bool is_send, void *data, size_t bytes,
                                 int peer, ncclComm_t comm,
                                 cudaStream_t stream) {
+  comm_t *own = (comm_t *)(void *)comm;
   REQUIRE(open_group && open_group->count < MESSAGES && bytes <= SLOT_BYTES);
+  if (connects()) {
+    own->connected[peer] |= is_send;
+    return ncclSuccess;
+  }
+  // Otherwise NCCL would wait on the host for the peer.
+  REQUIRE(open_group->sum ? own->sums : own->connected[peer]);
   // NCCL gets none of the program's: two of these are the legacy stream's and
   // the per-thread stream's handles.
   REQUIRE(comm_handle && (int)(uintptr_t)stream == comm_handle);
@@ -306,6 +367,11 @@ static ncclResult_t fake_recv(void *data, size_t bytes, ncclDataType_t type,
 }
 
 static ncclResult_t fake_group_end(void) {
+  if (connects()) {
+    free(open_group);
+    open_group = NULL;
+    return ncclSuccess;
+  }
   op_add(group_stream, OP_GROUP)->group = open_group;
   open_group = NULL;
   return ncclSuccess;
@@ -314,9 +380,12 @@ static ncclResult_t fake_group_end(void) {
 static ncclResult_t fake_all_reduce(const void *from, void *to, size_t count,
                                     ncclDataType_t type, ncclRedOp_t op,
                                     ncclComm_t comm, cudaStream_t stream) {
-  const comm_t *own = (const comm_t *)(const void *)comm;
+  comm_t *own = (comm_t *)(void *)comm;
   size_t bytes = count * sizeof(float);
   REQUIRE(from == to && type == ncclFloat32 && !open_group);
+  own->sums |= connects();
+  if (connects())
+    return ncclSuccess;
   fake_group_start();
   open_group->sum = to;
   open_group->sums = count;
@@ -483,6 +552,11 @@ static cudaError_t fake_device(int *out) {
   return cudaSuccess;
 }
 
+static cudaError_t fake_set_device(int device) {
+  REQUIRE(device == 0);
+  return cudaSuccess;
+}
+
 static bool one_gpu;
 
 void fake_cuda_share_gpu(void) {
@@ -508,6 +582,10 @@ void *fake_cuda_find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudaMemset2DAsync, fake_memset_2d),
       JOB_FAKE(cudaGetDevice, fake_device),
       JOB_FAKE(cudaDeviceGetPCIBusId, fake_bus),
+      JOB_FAKE(cudaSetDevice, fake_set_device),
+      JOB_FAKE(cudaEventDestroy, fake_destroy_event),
+      JOB_FAKE(cudaStreamDestroy, fake_destroy_stream),
+      JOB_FAKE(ncclCommSplit, fake_comm_split),
       JOB_FAKE(cudaMalloc, fake_malloc),
       JOB_FAKE(cudaFree, fake_free),
       JOB_FAKE(cudaDeviceGetStreamPriorityRange, fake_priority_range),

@@ -247,10 +247,13 @@ static const char *variable_get(const char *name) {
 }
 
 // The program's own NCCL uses the device beside sundog's communicators. Without
-// an order of their kernels two ranks can wait for each other for ever.
+// an order of their kernels two ranks can wait for each other for ever. And a
+// sum must not connect ranks while it is enqueued, because the other ranks may
+// be late.
 static sdg_status_t nccl_set(void) {
-  if (setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0) != 0)
-    return sdg_fail(SDG_E_NO_MEMORY, "for NCCL_LAUNCH_ORDER_IMPLICIT");
+  if (setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0) != 0 ||
+      setenv("NCCL_RUNTIME_CONNECT", "0", 0) != 0)
+    return sdg_fail(SDG_E_NO_MEMORY, "for variables of NCCL");
   return SDG_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include <nccl.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,10 +19,21 @@
 enum { EVENTS = 2 };
 static atomic_int enqueued, ended, recorded[EVENTS], events, aborts;
 
+// The thread that makes communicators has an event of its own.
+static atomic_int made, makers_event;
+
 static cudaError_t fake_event_create(cudaEvent_t *out, unsigned flags) {
   (void)flags;
+  *out = (cudaEvent_t)&makers_event;
+  if (!atomic_load(&made))
+    return cudaSuccess;
   *out = (cudaEvent_t)&recorded[atomic_fetch_add(&events, 1)];
   REQUIRE(atomic_load(&events) <= EVENTS);
+  return cudaSuccess;
+}
+
+static cudaError_t fake_event_destroy(cudaEvent_t event) {
+  REQUIRE(event == (cudaEvent_t)&makers_event);
   return cudaSuccess;
 }
 
@@ -45,6 +57,8 @@ static cudaError_t fake_capture_mode(enum cudaStreamCaptureMode *mode) {
 static atomic_int look_us, looks, looked_for;
 
 static cudaError_t fake_event_query(cudaEvent_t event) {
+  if (event == (cudaEvent_t)&makers_event)
+    return cudaSuccess;
   int recorded_now = atomic_load((atomic_int *)event);
   atomic_fetch_add(&looks, 1);
   if (recorded_now > atomic_load(&looked_for))
@@ -60,14 +74,71 @@ static ncclResult_t fake_unique_id(ncclUniqueId *out) {
   return ncclSuccess;
 }
 
+static atomic_int init_done = 1;
+
+// NCCL waits without a limit for ranks that do not come.
 static ncclResult_t fake_comm_init(ncclComm_t *out, int ranks, ncclUniqueId id,
                                    int me, ncclConfig_t *config) {
-  (void)ranks, (void)id, (void)me, (void)config;
+  (void)ranks, (void)id, (void)me;
+  REQUIRE(config->blocking == 1);
+  while (!atomic_load(&init_done))
+    usleep(10000);
   *out = (ncclComm_t)(uintptr_t)1;
-  return ncclInProgress;
+  return ncclSuccess;
 }
 
-static atomic_int init_done = 1;
+static ncclResult_t fake_split(ncclComm_t all, int color, int key,
+                               ncclComm_t *out, ncclConfig_t *config) {
+  (void)all, (void)color, (void)key, (void)config;
+  *out = (ncclComm_t)(uintptr_t)2;
+  return ncclSuccess;
+}
+
+static ncclResult_t fake_send(const void *data, size_t bytes,
+                              ncclDataType_t type, int peer, ncclComm_t comm,
+                              cudaStream_t stream) {
+  (void)data, (void)bytes, (void)type, (void)peer, (void)comm, (void)stream;
+  return ncclSuccess;
+}
+
+static ncclResult_t fake_recv(void *data, size_t bytes, ncclDataType_t type,
+                              int peer, ncclComm_t comm, cudaStream_t stream) {
+  return fake_send(data, bytes, type, peer, comm, stream);
+}
+
+static ncclResult_t fake_sum(const void *from, void *to, size_t count,
+                             ncclDataType_t type, ncclRedOp_t op,
+                             ncclComm_t comm, cudaStream_t stream) {
+  (void)from, (void)to, (void)count, (void)type, (void)op, (void)comm,
+      (void)stream;
+  return ncclSuccess;
+}
+
+static ncclResult_t fake_group(void) {
+  return ncclSuccess;
+}
+
+static cudaError_t fake_malloc(void **out, size_t bytes) {
+  *out = malloc(bytes);
+  return cudaSuccess;
+}
+
+static cudaError_t fake_priorities(int *least, int *greatest) {
+  *least = *greatest = 0;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_stream_create(cudaStream_t *out, unsigned flags,
+                                      int priority) {
+  (void)flags, (void)priority;
+  *out = NULL;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_stream_destroy(cudaStream_t stream) {
+  (void)stream;
+  return cudaSuccess;
+}
 
 static ncclResult_t fake_async(ncclComm_t comm, ncclResult_t *out) {
   (void)comm;
@@ -86,6 +157,11 @@ static cudaError_t fake_device(int *out) {
   return cudaSuccess;
 }
 
+static cudaError_t fake_set_device(int device) {
+  REQUIRE(device == 0);
+  return cudaSuccess;
+}
+
 // Each rank's own.
 static cudaError_t fake_bus(char *out, int bytes, int device) {
   snprintf(out, (size_t)bytes, "0000:%02X:%02X.0", (unsigned)sdg_job_rank(),
@@ -98,6 +174,18 @@ static void *find(sdg_library_t library, const char *name) {
   static const job_fake_t table[] = {
       JOB_FAKE(cudaGetDevice, fake_device),
       JOB_FAKE(cudaDeviceGetPCIBusId, fake_bus),
+      JOB_FAKE(cudaSetDevice, fake_set_device),
+      JOB_FAKE(cudaMalloc, fake_malloc),
+      JOB_FAKE(cudaDeviceGetStreamPriorityRange, fake_priorities),
+      JOB_FAKE(cudaStreamCreateWithPriority, fake_stream_create),
+      JOB_FAKE(cudaStreamDestroy, fake_stream_destroy),
+      JOB_FAKE(cudaEventDestroy, fake_event_destroy),
+      JOB_FAKE(ncclCommSplit, fake_split),
+      JOB_FAKE(ncclGroupStart, fake_group),
+      JOB_FAKE(ncclGroupEnd, fake_group),
+      JOB_FAKE(ncclSend, fake_send),
+      JOB_FAKE(ncclRecv, fake_recv),
+      JOB_FAKE(ncclAllReduce, fake_sum),
       JOB_FAKE(cudaEventCreateWithFlags, fake_event_create),
       JOB_FAKE(cudaEventRecord, fake_event_record),
       JOB_FAKE(cudaEventQuery, fake_event_query),
@@ -130,6 +218,7 @@ static void (*body_of_rank_0)(void);
 static void rank_body(int rank) {
   sdg_comm_t *comm;
   REQUIRE(!sdg_comm_get(1, &comm));
+  atomic_store(&made, 1);
   if (rank == 0)
     body_of_rank_0();
 }
@@ -216,6 +305,7 @@ END_TEST
 static void groups_body(int rank) {
   sdg_comm_t *comm;
   REQUIRE(!sdg_comm_get(2, &comm));
+  atomic_store(&made, 1);
   if (rank >= 2)
     return;
   sdg_control_count(sdg_job_control(), 0, 3, "cudnnTest");
@@ -248,7 +338,8 @@ static void aborted_body(void) {
   sdg_comm_abort_all();
   REQUIRE(sdg_comm_lock() == SDG_E_JOB_BROKEN);
   REQUIRE(!sdg_comm_get(1, &comm));
-  REQUIRE(sdg_comm_check(comm, ncclInProgress, "test") == SDG_E_JOB_BROKEN);
+  REQUIRE(sdg_comm_check(comm->sum, ncclInProgress, "test") ==
+          SDG_E_JOB_BROKEN);
 }
 
 START_TEST(an_aborted_communicator_is_not_queried) {
@@ -260,11 +351,26 @@ static void stalled_body(void) {
   sdg_comm_t *comm;
   REQUIRE(!sdg_comm_get(1, &comm));
   atomic_store(&init_done, 0);
-  REQUIRE(sdg_comm_check(comm, ncclInProgress, "test") == SDG_E_PEER_TIMEOUT);
+  REQUIRE(sdg_comm_check(comm->sum, ncclInProgress, "test") ==
+          SDG_E_PEER_TIMEOUT);
 }
 
 START_TEST(an_operation_that_stays_in_progress_ends_within_the_limit) {
   run("0.5", stalled_body);
+}
+END_TEST
+
+// Rank 1 has gone, and NCCL does not say so.
+static void unmade_body(int rank) {
+  sdg_comm_t *comm;
+  atomic_store(&init_done, rank);
+  sdg_status_t status = sdg_comm_get(1, &comm);
+  REQUIRE(status == (rank == 0 ? SDG_E_PEER_TIMEOUT : SDG_OK));
+  usleep(rank == 0 ? 0 : 1500000);
+}
+
+START_TEST(communicators_that_are_never_made_end_within_the_limit) {
+  job_run("y=2", 1, "0.5", unmade_body);
 }
 END_TEST
 
@@ -283,6 +389,7 @@ int main(void) {
   tcase_add_test(cases, an_aborted_communicator_is_not_queried);
   tcase_add_test(cases,
                  an_operation_that_stays_in_progress_ends_within_the_limit);
+  tcase_add_test(cases, communicators_that_are_never_made_end_within_the_limit);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
