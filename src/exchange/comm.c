@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,12 @@
 #include "src/job/launch_order.h"
 #include "src/job/thread.h"
 
-enum { COMMS_MAX = 1 << SDG_AXES_MAX, SPINS = 256, CHECK_EVERY = 1000 };
+enum {
+  COMMS_MAX = 1 << SDG_AXES_MAX,
+  SPINS = 256,
+  CHECK_EVERY = 1000,
+  DEVICE_UNKNOWN = -1
+};
 
 // Protects communicators from an abort by the watching thread, which frees
 // them: every NCCL call on a communicator holds this lock. NCCL's calls return
@@ -33,6 +39,7 @@ static struct {
   cudaStream_t stream;
 } threads[SDG_CHANNEL_THREADS];
 static bool aborted;
+static atomic_int device = DEVICE_UNKNOWN; // of the first tagged call
 
 sdg_status_t sdg_comm_lock(void) {
   pthread_mutex_lock(&lock);
@@ -104,8 +111,10 @@ static sdg_status_t connection_get(const sdg_connection_t **out) {
   const sdg_connection_t *own = &threads[sdg_channel_get()].connection;
   if (!own->all) {
     sdg_connection_t made;
+    int current;
+    SDG_TRY(sdg_comm_device(&current));
     SDG_TRY(sdg_launch_order_begin());
-    sdg_status_t status = sdg_connection_make(&made);
+    sdg_status_t status = sdg_connection_make(current, &made);
     if (status == SDG_OK)
       status = connection_publish(&made);
     else
@@ -164,6 +173,22 @@ sdg_status_t sdg_comm_get(sdg_axes_t axes, sdg_comm_t **out_comm) {
     }
   }
   return comm_create(axes, out_comm);
+}
+
+sdg_status_t sdg_comm_device(int *out_device) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  int current, first = DEVICE_UNKNOWN;
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  SDG_TRY(sdg_vendor_check(cuda->cudaGetDevice(&current), "current device"));
+  if (!atomic_compare_exchange_strong(&device, &first, current) &&
+      first != current)
+    return sdg_fail(SDG_E_DEVICES,
+                    "the first tagged call was made on device %d, and this one "
+                    "on device %d",
+                    first, current);
+  *out_device = current;
+  return SDG_OK;
 }
 
 // The stream does not wait for the legacy default stream; events order the

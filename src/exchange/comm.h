@@ -38,6 +38,10 @@ void sdg_comm_unlock(void);
 sdg_status_t sdg_comm_check(ncclComm_t comm, ncclResult_t result,
                             const char *what) SDG_MUST_CHECK;
 
+/* Gets the rank's device: the one that was current at the first call. Any
+ * thread. SDG_E_DEVICES if another one is current now. */
+sdg_status_t sdg_comm_device(int *out_device) SDG_MUST_CHECK;
+
 /* Gets the stream for the calling thread's transfers. */
 sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) SDG_MUST_CHECK;
 

@@ -245,7 +245,7 @@ static void colors_choose(making_t *m) {
   }
 }
 
-static making_t *making_create(const ncclUniqueId *id) {
+static making_t *making_create(const ncclUniqueId *id, int device) {
   const sdg_group_t *group = sdg_job_group();
   making_t *m = calloc(1, sizeof *m);
   pthread_condattr_t attributes;
@@ -258,6 +258,7 @@ static making_t *making_create(const ncclUniqueId *id) {
   pthread_condattr_destroy(&attributes);
   m->holders = 1;
   m->id = *id;
+  m->device = device;
   m->ranks = group->count;
   m->me = group->me;
   colors_choose(m);
@@ -266,8 +267,6 @@ static making_t *making_create(const ncclUniqueId *id) {
 
 // Signals belong to the program: its handlers must not run on this thread.
 static sdg_status_t making_start(making_t *m) {
-  SDG_TRY(sdg_vendor_check(sdg_vendor_get()->cudaGetDevice(&m->device),
-                           "current device"));
   sigset_t all, before;
   pthread_t thread;
   sigfillset(&all);
@@ -318,12 +317,12 @@ static sdg_status_t making_wait(making_t *m) {
   return status;
 }
 
-sdg_status_t sdg_connection_make(sdg_connection_t *out) {
+sdg_status_t sdg_connection_make(int device, sdg_connection_t *out) {
   ncclUniqueId id;
   if (!sdg_vendor_get())
     return SDG_E_LIBRARY_MISSING;
   SDG_TRY(sdg_connection_introduce(SET_UP, &id));
-  making_t *m = making_create(&id);
+  making_t *m = making_create(&id, device);
   if (!m)
     return sdg_fail(SDG_E_NO_MEMORY, "a communicator");
   sdg_status_t status = making_start(m);

@@ -20,13 +20,15 @@ typedef struct sdg_connection {
   ncclComm_t part[1 << SDG_AXES_MAX];
 } sdg_connection_t;
 
-/* Makes the calling thread's communicators. Collective over the job's group.
+/* Makes the calling thread's communicators on `device`, which is current.
+ * Collective over the job's group.
  * They are made in a thread of sundog's own, because NCCL waits for other ranks
  * without a limit. If that takes longer than SUNDOG_TIMEOUT or a rank ends, the
  * thread is left alone, with all that it has made. SDG_E_ONE_GPU,
  * SDG_E_DIVERGED, SDG_E_NCCL, SDG_E_PEER_TIMEOUT and the errors of
  * sdg_peer_failure_check(). */
-sdg_status_t sdg_connection_make(sdg_connection_t *out) SDG_MUST_CHECK;
+sdg_status_t sdg_connection_make(int device,
+                                 sdg_connection_t *out) SDG_MUST_CHECK;
 
 /* Gets the id of a new communicator over the job's group, which the group's
  * first rank makes. Collective over the group; `what` names the exchange.

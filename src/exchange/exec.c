@@ -415,8 +415,8 @@ sdg_status_t sdg_exec_run_how(const sdg_plan_t *plan, const sdg_call_t *call,
                               const sdg_exec_how_t *how, sdg_outcome_t *out) {
   sdg_exec_t exec, first;
   order_t order = {.rest = how->rest};
-  if (!sdg_vendor_get())
-    return SDG_E_LIBRARY_MISSING;
+  int device;
+  SDG_TRY(sdg_comm_device(&device));
   SDG_TRY(exec_open(plan, call, stream, how, &exec));
   if (how->prefetch) {
     SDG_TRY(early_open(how->prefetch, stream, &first));

@@ -47,6 +47,7 @@ static struct {
   pthread_t thread;
   bool started, stop;
   flight_t flight[SDG_CHANNEL_THREADS]; // index: channel
+  int device; // of the events; set before the first one
   double timeout_s;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -103,10 +104,14 @@ static void event_turn(flight_t *flight) {
   event_watch(flight);
 }
 
-// While a program captures a graph, a query would spoil the capture unless the
-// querying thread is in relaxed capture mode.
-static void capture_spare(void) {
+// The thread's queries and aborts belong on the rank's device: without it they
+// would make a context on device 0. While a program captures a graph, a query
+// would spoil the capture unless the querying thread is in relaxed capture
+// mode.
+static void thread_prepare(void) {
   enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  sdg_channel_apart = true;
+  (void)sdg_vendor_get()->cudaSetDevice(watch.device);
   (void)sdg_vendor_get()->cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
@@ -136,13 +141,13 @@ static void flight_look(int channel) {
 // Called with the lock held; releases it at times. Meanwhile a transfer may be
 // enqueued, or the process may end, and its signal finds no waiter.
 static void flights_look(void) {
-  static bool spared;
+  static bool prepared;
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++) {
     flight_t *flight = &watch.flight[channel];
     // Not earlier: the first transfer loads the vendor's library.
-    if (flight->watching && !spared) {
-      capture_spare();
-      spared = true;
+    if (flight->watching && !prepared) {
+      thread_prepare();
+      prepared = true;
     }
     if (flight->watching)
       flight_look(channel);
@@ -199,6 +204,9 @@ sdg_status_t sdg_watch_start(double timeout_s) {
 // one's first use varies, and later calls must not allocate.
 static sdg_status_t events_make(flight_t *flight) {
   cudaEvent_t *const each[] = {&flight->event, &flight->next};
+  if (flight->next)
+    return SDG_OK;
+  SDG_TRY(sdg_comm_device(&watch.device));
   for (int i = 0; i < 2; i++)
     if (!*each[i])
       SDG_TRY(sdg_vendor_check(sdg_vendor_get()->cudaEventCreateWithFlags(

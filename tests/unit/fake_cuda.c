@@ -130,6 +130,28 @@ static op_t *op_add(cudaStream_t stream, op_kind_t kind) {
 
 // ---- the CUDA runtime -----------------------------------------------------
 
+// A thread begins with device 0; the rank's is another one.
+enum { RANKS_DEVICE = 3 };
+static _Thread_local int current_device;
+
+void fake_cuda_device(int device) {
+  current_device = device;
+}
+
+static cudaError_t fake_device(int *out) {
+  *out = current_device;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_set_device(int device) {
+  current_device = device;
+  return cudaSuccess;
+}
+
+static void device_check(void) {
+  REQUIRE(current_device == RANKS_DEVICE);
+}
+
 static cudaError_t fake_memcpy_3d(const struct cudaMemcpy3DParms *p,
                                   cudaStream_t stream) {
   op_t *op = op_add(stream, OP_COPY);
@@ -252,6 +274,7 @@ static cudaError_t fake_event_record(cudaEvent_t event, cudaStream_t stream) {
 // Called by the watching thread too: touches nothing.
 static cudaError_t fake_event_query(cudaEvent_t event) {
   (void)event;
+  device_check();
   return cudaSuccess;
 }
 
@@ -294,6 +317,7 @@ static ncclResult_t fake_comm_init(ncclComm_t *out, int ranks, ncclUniqueId id,
                                    int me, ncclConfig_t *config) {
   REQUIRE(config->blocking == 1 && config->splitShare == 1);
   REQUIRE(config->maxCTAs == 4 && ranks <= FAKE_CUDA_RANKS && connects());
+  device_check();
   comm_t *comm = malloc(sizeof *comm);
   *comm = (comm_t){.id = id.internal[0], .ranks = ranks, .me = me};
   *out = (ncclComm_t)(void *)comm;
@@ -547,16 +571,6 @@ void fake_cuda_enqueue(cudaStream_t stream, void (*run)(void *argument),
   op->argument = argument;
 }
 
-static cudaError_t fake_device(int *out) {
-  *out = 0;
-  return cudaSuccess;
-}
-
-static cudaError_t fake_set_device(int device) {
-  REQUIRE(device == 0);
-  return cudaSuccess;
-}
-
 static bool one_gpu;
 
 void fake_cuda_share_gpu(void) {
@@ -564,7 +578,7 @@ void fake_cuda_share_gpu(void) {
 }
 
 static cudaError_t fake_bus(char *out, int bytes, int device) {
-  REQUIRE(device == 0);
+  REQUIRE(device == RANKS_DEVICE);
   snprintf(out, (size_t)bytes, "0000:%02X:00.0",
            one_gpu ? 7 : (unsigned)sdg_job_rank());
   return cudaSuccess;
@@ -614,6 +628,7 @@ void fake_cuda_install(void) {
 }
 
 void fake_cuda_ranks_run(const char *mesh, void (*body)(int rank)) {
+  current_device = RANKS_DEVICE; // of the ranks' first threads, too
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ck_assert_ptr_ne(shared, MAP_FAILED);

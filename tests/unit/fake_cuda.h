@@ -25,6 +25,10 @@ void fake_cuda_install(void);
 /* What that made the finder (src/base/vendor.h). */
 void *fake_cuda_find(sdg_library_t library, const char *name);
 
+/* Makes another device current in this thread than the one that is current at
+ * the start of a rank. */
+void fake_cuda_device(int device);
+
 /* All ranks say the same of their GPU; otherwise each has its own. */
 void fake_cuda_share_gpu(void);
 

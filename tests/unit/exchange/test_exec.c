@@ -635,6 +635,26 @@ START_TEST(ranks_that_nccl_takes_for_machines_may_share_a_gpu) {
 }
 END_TEST
 
+static void devices_body(int rank) {
+  (void)fake_cuda_stream(2);
+  calls_run(rank, false, same_stream);
+  static shard_t shard;
+  shard.own = (sdg_range_t){rank, rank + 1};
+  sdg_call_t call = call_of(&shard, shard.y[0]);
+  sdg_plan_t *plan = sums_make(&call, rank);
+  sdg_outcome_t outcome;
+  fake_cuda_device(1);
+  REQUIRE(sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome) ==
+          SDG_E_DEVICES);
+  REQUIRE(strstr(sdg_last_error(), "on device 3, and this one on device 1"));
+  sdg_plan_destroy(plan);
+}
+
+START_TEST(a_rank_has_one_device) {
+  fake_cuda_ranks_run("y=3", devices_body);
+}
+END_TEST
+
 int main(void) {
   fake_cuda_install();
   Suite *suite = suite_create("exec");
@@ -656,6 +676,7 @@ int main(void) {
   tcase_add_test(cases, an_exchange_is_early_that_needs_the_operand_alone);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
   tcase_add_test(cases, ranks_that_nccl_takes_for_machines_may_share_a_gpu);
+  tcase_add_test(cases, a_rank_has_one_device);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -53,6 +53,20 @@ static cudaError_t fake_capture_mode(enum cudaStreamCaptureMode *mode) {
   return cudaSuccess;
 }
 
+// A thread begins with device 0; the rank's is another one.
+enum { RANKS_DEVICE = 3 };
+static _Thread_local int current_device;
+
+static cudaError_t fake_device(int *out) {
+  *out = current_device;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_set_device(int device) {
+  current_device = device;
+  return cudaSuccess;
+}
+
 // Looks; and the most transfers that one was for.
 static atomic_int look_us, looks, looked_for;
 
@@ -64,6 +78,7 @@ static cudaError_t fake_event_query(cudaEvent_t event) {
   if (recorded_now > atomic_load(&looked_for))
     atomic_store(&looked_for, recorded_now);
   usleep((unsigned)atomic_load(&look_us));
+  REQUIRE(current_device == RANKS_DEVICE);
   // Otherwise a capture by the program would be spoilt.
   REQUIRE(capture_mode == cudaStreamCaptureModeRelaxed);
   return atomic_load(&ended) >= recorded_now ? cudaSuccess : cudaErrorNotReady;
@@ -152,16 +167,6 @@ static ncclResult_t fake_abort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-static cudaError_t fake_device(int *out) {
-  *out = 0;
-  return cudaSuccess;
-}
-
-static cudaError_t fake_set_device(int device) {
-  REQUIRE(device == 0);
-  return cudaSuccess;
-}
-
 // Each rank's own.
 static cudaError_t fake_bus(char *out, int bytes, int device) {
   snprintf(out, (size_t)bytes, "0000:%02X:%02X.0", (unsigned)sdg_job_rank(),
@@ -217,6 +222,7 @@ static void (*body_of_rank_0)(void);
 
 static void rank_body(int rank) {
   sdg_comm_t *comm;
+  current_device = RANKS_DEVICE;
   REQUIRE(!sdg_comm_get(1, &comm));
   atomic_store(&made, 1);
   if (rank == 0)
@@ -304,6 +310,7 @@ END_TEST
 // Ranks 0 and 1 share H, 2 and 3 another H: a job within the job.
 static void groups_body(int rank) {
   sdg_comm_t *comm;
+  current_device = RANKS_DEVICE;
   REQUIRE(!sdg_comm_get(2, &comm));
   atomic_store(&made, 1);
   if (rank >= 2)
