@@ -23,6 +23,7 @@ enum {
   COMMS_MAX = 1 << SDG_AXES_MAX,
   SPINS = 256,
   CHECK_EVERY = 1000,
+  GRACE_S = 1,
   DEVICE_UNKNOWN = -1
 };
 
@@ -38,7 +39,7 @@ static struct {
   int count;
   cudaStream_t stream;
 } threads[SDG_CHANNEL_THREADS];
-static bool aborted;
+static atomic_bool aborted; // set once, under the lock if it can be had
 static atomic_int device = DEVICE_UNKNOWN; // of the first tagged call
 
 sdg_status_t sdg_comm_lock(void) {
@@ -217,12 +218,19 @@ sdg_status_t sdg_comm_stream(cudaStream_t *out_stream) {
   return SDG_OK;
 }
 
+// A thread that holds the lock for long is in a call of NCCL that waits for
+// another rank. NCCL lets another thread abort the communicator then; the call
+// returns an error.
 void sdg_comm_abort_all(void) {
-  pthread_mutex_lock(&lock);
-  for (int channel = 0; channel < SDG_CHANNEL_THREADS && !aborted; channel++)
-    sdg_connection_abort(&threads[channel].connection);
-  aborted = true;
-  pthread_mutex_unlock(&lock);
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += GRACE_S;
+  bool held = pthread_mutex_timedlock(&lock, &until) == 0;
+  if (!atomic_exchange(&aborted, true))
+    for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
+      sdg_connection_abort(&threads[channel].connection);
+  if (held)
+    pthread_mutex_unlock(&lock);
 }
 
 void sdg_comm_forget(void) {

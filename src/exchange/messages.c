@@ -75,8 +75,11 @@ sdg_status_t sdg_messages_enqueue(const sdg_exec_t *exec,
   bool any = reduces ? comm->sum && !sdg_box_empty(&step->box)
                      : step->parcels + (more ? more->step->parcels : 0) > 0;
   SDG_TRY(sdg_launch_order_begin());
-  sdg_status_t status = any ? sdg_comm_lock() : SDG_OK;
-  if (any && status == SDG_OK) {
+  sdg_status_t status = any ? sdg_watch_begin(exec->call->entry_name) : SDG_OK;
+  bool watched = any && status == SDG_OK;
+  if (watched)
+    status = sdg_comm_lock();
+  if (watched && status == SDG_OK) {
     ncclResult_t result =
         reduces ? reduction_enqueue(exec, step, comm->sum, stream)
                 : messages_enqueue(exec, step, more, comm, stream);
@@ -86,9 +89,7 @@ sdg_status_t sdg_messages_enqueue(const sdg_exec_t *exec,
                        reduces ? "a sum over ranks" : "the exchange of halos");
   }
   sdg_launch_order_end();
-  return any && status == SDG_OK
-             ? sdg_watch_transfer(stream, exec->call->entry_name)
-             : status;
+  return watched ? sdg_watch_end(status, stream) : status;
 }
 
 // Rows that no message fills become visible as NaN.

@@ -35,10 +35,15 @@ typedef struct flight {
   bool watching;
   bool more;
   cudaEvent_t event, next;
-  place_t at, last; // the calls of the two events
+  place_t at, last;  // the calls of the two events
+  place_t from;      // the call that begins, or has ended, a launch
+  uint64_t launches; // begins and ends: odd while a transfer is being enqueued
   // Used only by the watching thread:
   sdg_stopwatch_t since; // when the event was set
   bool said;             // the log line that names the awaited ranks is written
+  uint64_t seen;         // the launch that these two are about:
+  sdg_stopwatch_t launching;
+  bool launch_said;
 } flight_t;
 
 static struct {
@@ -115,6 +120,39 @@ static void thread_prepare(void) {
   (void)sdg_vendor_get()->cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
+// Returns true if the job is broken, whichever thread broke it; then everything
+// in flight is aborted.
+static bool stalls(int channel, place_t place, sdg_stopwatch_t *since,
+                   bool *said) {
+  sdg_status_t status = stall_judge(channel, place, since, said);
+  if (status != SDG_OK)
+    (void)sdg_job_fail(status);
+  bool failed = sdg_job_failed();
+  if (failed)
+    sdg_comm_abort_all();
+  return failed;
+}
+
+static bool is_launching(const flight_t *flight) {
+  return flight->launches % 2 != 0;
+}
+
+// Checks once whether a calling thread is still enqueuing the same transfer.
+// Called with the lock held; releases it during the check.
+static void launch_look(int channel) {
+  flight_t *flight = &watch.flight[channel];
+  place_t place = flight->from;
+  if (flight->seen != flight->launches) {
+    flight->seen = flight->launches;
+    flight->launching = sdg_stopwatch_start();
+    flight->launch_said = false;
+    return;
+  }
+  pthread_mutex_unlock(&watch.lock);
+  (void)stalls(channel, place, &flight->launching, &flight->launch_said);
+  pthread_mutex_lock(&watch.lock);
+}
+
 // Checks once what a calling thread has in flight. Called with the lock held;
 // releases it during the check. While `watching` is set, the calling thread
 // changes only `more`, `next` and `last`.
@@ -123,15 +161,8 @@ static void flight_look(int channel) {
   pthread_mutex_unlock(&watch.lock);
   bool in_flight =
       sdg_vendor_get()->cudaEventQuery(flight->event) == cudaErrorNotReady;
-  sdg_status_t status = in_flight ? stall_judge(channel, flight->at,
-                                                &flight->since, &flight->said)
-                                  : SDG_OK;
-  if (status != SDG_OK)
-    (void)sdg_job_fail(status);
-  // Whichever thread broke the job: abort everything in flight.
-  bool failed = sdg_job_failed();
-  if (failed)
-    sdg_comm_abort_all();
+  bool failed =
+      in_flight && stalls(channel, flight->at, &flight->since, &flight->said);
   pthread_mutex_lock(&watch.lock);
   if (failed || !in_flight)
     flight->watching = false;
@@ -145,7 +176,7 @@ static void flights_look(void) {
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++) {
     flight_t *flight = &watch.flight[channel];
     // Not earlier: the first transfer loads the vendor's library.
-    if (flight->watching && !prepared) {
+    if ((flight->watching || is_launching(flight)) && !prepared) {
       thread_prepare();
       prepared = true;
     }
@@ -153,13 +184,15 @@ static void flights_look(void) {
       flight_look(channel);
     if (!flight->watching && flight->more)
       event_turn(flight);
+    if (is_launching(flight))
+      launch_look(channel);
   }
 }
 
 // Lock held.
 static bool flights_any(void) {
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
-    if (watch.flight[channel].watching)
+    if (watch.flight[channel].watching || is_launching(&watch.flight[channel]))
       return true;
   return false;
 }
@@ -217,29 +250,41 @@ static sdg_status_t events_make(flight_t *flight) {
 
 // Lock held.
 static sdg_status_t event_record(flight_t *flight, cudaStream_t stream) {
-  SDG_TRY(events_make(flight));
   return sdg_vendor_check(
       sdg_vendor_get()->cudaEventRecord(
           flight->watching ? flight->next : flight->event, stream),
       "event record");
 }
 
-sdg_status_t sdg_watch_transfer(cudaStream_t stream, const char *entry) {
+sdg_status_t sdg_watch_begin(const char *entry) {
   sdg_status_t status = SDG_OK;
   int channel = sdg_channel_get();
   flight_t *flight = &watch.flight[channel];
   uint64_t call =
       sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL, 0);
   pthread_mutex_lock(&watch.lock);
-  flight->last = (place_t){call, entry};
   if (watch.started)
-    status = event_record(flight, stream);
+    status = events_make(flight);
   if (watch.started && status == SDG_OK) {
-    flight->more = flight->watching;
-    if (!flight->watching) {
-      event_watch(flight);
+    flight->from = (place_t){call, entry};
+    flight->launches++;
+    if (!flight->watching)
       pthread_cond_signal(&watch.wake);
-    }
+  }
+  pthread_mutex_unlock(&watch.lock);
+  return status;
+}
+
+sdg_status_t sdg_watch_end(sdg_status_t status, cudaStream_t stream) {
+  flight_t *flight = &watch.flight[sdg_channel_get()];
+  pthread_mutex_lock(&watch.lock);
+  flight->launches += is_launching(flight);
+  if (watch.started && status == SDG_OK) {
+    status = event_record(flight, stream);
+    flight->last = flight->from;
+    flight->more = flight->watching && status == SDG_OK;
+    if (!flight->watching && status == SDG_OK)
+      event_watch(flight);
   }
   pthread_mutex_unlock(&watch.lock);
   return status;

@@ -11,12 +11,18 @@
 /* Starts the thread; call once per job. */
 sdg_status_t sdg_watch_start(double timeout_s) SDG_MUST_CHECK;
 
-/* Call directly after enqueuing a transfer on `stream` for the call `entry` (a
- * string constant): the transfer is watched until it has ended. A thread's
- * transfers run one after another, whatever their streams. If an earlier one
- * is being watched, the newest is watched next. */
-sdg_status_t sdg_watch_transfer(cudaStream_t stream,
-                                const char *entry) SDG_MUST_CHECK;
+/* Begin and end enclose the enqueuing of a transfer for the call `entry` (a
+ * string constant). In between the calling thread is watched: NCCL should not
+ * wait for other ranks there, but may if it has to connect them. After a begin
+ * that failed do not call end. */
+sdg_status_t sdg_watch_begin(const char *entry) SDG_MUST_CHECK;
+
+/* Returns `status`, that of enqueuing the transfer on `stream`. If it is
+ * SDG_OK, the transfer is watched until it has ended. A thread's transfers run
+ * one after another, whatever their streams. If an earlier one is being
+ * watched, the newest is watched next. */
+sdg_status_t sdg_watch_end(sdg_status_t status,
+                           cudaStream_t stream) SDG_MUST_CHECK;
 
 /* Call before the device is reset (src/exchange/exchange.h), with no transfer
  * in flight on it. */

@@ -205,7 +205,8 @@ static void *find(sdg_library_t library, const char *name) {
 
 static void transfer(void) {
   atomic_fetch_add(&enqueued, 1);
-  REQUIRE(!sdg_watch_transfer(NULL, "cudnnTest"));
+  REQUIRE(!sdg_watch_begin("cudnnTest"));
+  REQUIRE(!sdg_watch_end(SDG_OK, NULL));
 }
 
 // True once `*word` is at least `value`; false after some seconds.
@@ -291,6 +292,38 @@ static void idle_body(void) {
 
 START_TEST(transfers_that_end_are_no_failure) {
   run("0.5", idle_body);
+}
+END_TEST
+
+// NCCL waits for a rank while the transfer is enqueued, and returns when the
+// communicator is aborted.
+static void stuck_body(void) {
+  REQUIRE(!sdg_watch_begin("cudnnTest"));
+  REQUIRE(!sdg_comm_lock());
+  REQUIRE(comes(&aborts, 1));
+  sdg_comm_unlock();
+  REQUIRE(atomic_load(&sdg_job_failure) == SDG_E_PEER_TIMEOUT);
+  REQUIRE(sdg_watch_end(SDG_E_NCCL, NULL) == SDG_E_NCCL);
+  REQUIRE(sdg_comm_lock() == SDG_E_JOB_BROKEN);
+}
+
+START_TEST(a_transfer_that_cannot_be_enqueued_ends_within_the_limit) {
+  run("0.6", stuck_body);
+}
+END_TEST
+
+// The same thread enqueues for longer than the limit, but one after another.
+static void busy_body(void) {
+  for (int i = 0; i < 30; i++) {
+    REQUIRE(!sdg_watch_begin("cudnnTest"));
+    usleep(50000);
+    REQUIRE(sdg_watch_end(SDG_E_CUDA, NULL) == SDG_E_CUDA);
+  }
+  REQUIRE(!sdg_job_failed() && atomic_load(&aborts) == 0);
+}
+
+START_TEST(each_transfer_has_the_limit_for_itself) {
+  run("0.6", busy_body);
 }
 END_TEST
 
@@ -396,6 +429,9 @@ int main(void) {
   tcase_add_test(cases, an_aborted_communicator_is_not_queried);
   tcase_add_test(cases,
                  an_operation_that_stays_in_progress_ends_within_the_limit);
+  tcase_add_test(cases,
+                 a_transfer_that_cannot_be_enqueued_ends_within_the_limit);
+  tcase_add_test(cases, each_transfer_has_the_limit_for_itself);
   tcase_add_test(cases, communicators_that_are_never_made_end_within_the_limit);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
