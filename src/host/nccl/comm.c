@@ -15,6 +15,15 @@
 
 static const uint64_t comm_magic = 0x6d6d6f636c63636e; // "ncclcomm"
 
+// As in NVIDIA's library, NCCL_COMM_BLOCKING=0 or 1 replaces what the program
+// says.
+static bool blocking_of(bool wanted) {
+  const char *text = getenv("NCCL_COMM_BLOCKING");
+  if (text && (strcmp(text, "0") == 0 || strcmp(text, "1") == 0))
+    return *text == '1';
+  return wanted;
+}
+
 ncclResult_t host_comm_create(const ncclUniqueId *id, int rank, int ranks,
                               bool blocking, ncclComm_t *out_comm) {
   int device;
@@ -29,7 +38,7 @@ ncclResult_t host_comm_create(const ncclUniqueId *id, int rank, int ranks,
   comm->rank = rank;
   comm->ranks = ranks;
   comm->device = device;
-  comm->blocking = blocking;
+  comm->blocking = blocking_of(blocking);
   comm->generation = host_fork_generation();
   comm->id = *id;
   comm->references = 1;

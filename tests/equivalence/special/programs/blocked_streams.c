@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ static struct {
   cudnnTensorDescriptor_t x;
   cudnnFilterDescriptor_t w;
   cudnnConvolutionDescriptor_t conv;
-  void *from, *to, *filter;
+  void *from, *to, *filter, *filter_gradient;
 } g;
 static atomic_int gate;
 
@@ -36,6 +37,15 @@ static cudnnStatus_t convolve(void) {
       g.cudnn, &one, g.x, g.from, g.w, g.filter, g.conv,
       CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0, &zero, g.x,
       g.to);
+}
+
+// A sum over all ranks; the gradient of the output is the input.
+static cudnnStatus_t differentiate(void) {
+  static const float one = 1, zero = 0;
+  return cudnnConvolutionBackwardFilter(g.cudnn, &one, g.x, g.from, g.x, g.from,
+                                        g.conv,
+                                        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
+                                        NULL, 0, &zero, g.w, g.filter_gradient);
 }
 
 static void describe(void) {
@@ -61,6 +71,7 @@ static void set_up(int rank) {
   CHECK(cudaMalloc(&g.from, sizeof x));
   CHECK(cudaMalloc(&g.to, sizeof x));
   CHECK(cudaMalloc(&g.filter, sizeof w));
+  CHECK(cudaMalloc(&g.filter_gradient, sizeof w));
   CHECK(cudaMemcpy(g.from, x, sizeof x, cudaMemcpyHostToDevice));
   CHECK(cudaMemcpy(g.filter, w, sizeof w, cudaMemcpyHostToDevice));
 }
@@ -86,11 +97,36 @@ static void result_check(int rank, int ranks) {
     }
 }
 
+static float x_at(int row, int column, int ranks) {
+  bool inside = row >= 0 && row < ranks * H && column >= 0 && column < W;
+  return inside ? (float)(row * W + column) : 0;
+}
+
+// Whole numbers that a float holds.
+static void gradient_check(int ranks) {
+  float dw[9];
+  CHECK(cudaMemcpy(dw, g.filter_gradient, sizeof dw, cudaMemcpyDeviceToHost));
+  for (int a = 0; a < 3; a++)
+    for (int b = 0; b < 3; b++) {
+      float sum = 0;
+      for (int i = 0; i < ranks * H; i++)
+        for (int j = 0; j < W; j++)
+          sum += x_at(i + a - 1, j + b - 1, ranks) * x_at(i, j, ranks);
+      if (dw[a * 3 + b] != sum) {
+        fprintf(stderr, "blocked_streams: gradient %d,%d is %g, not %g\n", a, b,
+                (double)dw[a * 3 + b], (double)sum);
+        exit(1);
+      }
+    }
+}
+
 static void stream_try(cudaStream_t stream, int rank, int ranks) {
   CHECK(cudnnSetStream(g.cudnn, stream));
   CHECK(convolve());
+  CHECK(differentiate());
   CHECK(cudaDeviceSynchronize()); // what follows is ordered with no stream
   CHECK(cudaMemset(g.to, 0, sizeof(float) * H * W));
+  CHECK(cudaMemset(g.filter_gradient, 0, sizeof(float) * 9));
   CHECK(cudaDeviceSynchronize());
   atomic_store(&gate, 0);
   CHECK(cudaLaunchHostFunc(stream, stand_still, NULL));
@@ -98,6 +134,7 @@ static void stream_try(cudaStream_t stream, int rank, int ranks) {
     if (i % 5 == 4)
       describe(); // to be agreed on
     CHECK(convolve());
+    CHECK(differentiate());
   }
   if (cudaStreamQuery(stream) != cudaErrorNotReady) {
     fprintf(stderr, "blocked_streams: the stream did not stand still\n");
@@ -107,6 +144,7 @@ static void stream_try(cudaStream_t stream, int rank, int ranks) {
   atomic_store(&gate, 1);
   CHECK(cudaStreamSynchronize(stream));
   result_check(rank, ranks);
+  gradient_check(ranks);
 }
 
 int main(int count, char **arguments) {
