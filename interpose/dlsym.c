@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 // Asks a child process which libraries the dynamic linker finds for a rank, and
 // checks them.
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 // The `sundog` command: finds the sub-command.
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/words.h"

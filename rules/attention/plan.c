@@ -2,7 +2,6 @@
 // Plans of attention in the shard view.
 #include "rules/attention/rule.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "rules/attention/plan.h"

@@ -3,9 +3,6 @@
 #include "rules/memory/memory.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "rules/file/setup.h"
 #include "rules/memory/kept_slot.h"

@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "src/call/call.h"

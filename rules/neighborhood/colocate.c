@@ -3,7 +3,6 @@
 // places. Queries lead; outputs and gradients are placed where the op expects
 // them. Keys and values stay, because a plan fetches what windows see from any
 // placement.
-#include <string.h>
 
 #include "rules/neighborhood/plan.h"
 #include "rules/place/colocate.h"

@@ -4,7 +4,6 @@
 #include <cudnn.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "rules/norm/rule.h"
 #include "rules/place/colocate.h"

@@ -2,7 +2,6 @@
 // One normalisation in either view: which elements are this rank's, and with
 // which ranks it shares statistics.
 #include <cudnn.h>
-#include <stdlib.h>
 
 #include "rules/norm/plan.h"
 #include "rules/norm/rule.h"

@@ -13,7 +13,6 @@
 #include "src/base/json_text.h"
 #include "src/base/options.h"
 #include "src/job/job.h"
-#include "src/job/thread.h"
 #include "src/observe/event_file.h"
 
 // Programs that set their descriptors again make equal plans repeatedly.

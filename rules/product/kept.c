@@ -7,7 +7,6 @@
 #include "rules/memory/kept_slot.h"
 #include "rules/product/check.h"
 #include "src/base/hash.h"
-#include "src/job/thread.h"
 
 // Further kinds of products are not distinguished, and keep nothing.
 enum { KINDS_MAX = 1024 };

@@ -3,7 +3,6 @@
 // product.
 #include "rules/product/rule.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "rules/place/product_sizes.h"

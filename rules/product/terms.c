@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduces the ranks' terms of sums, if these are fewer bytes than the factors.
-#include <string.h>
 
 #include "rules/product/rule.h"
 

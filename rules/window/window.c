@@ -2,8 +2,6 @@
 // Formulas for sliding windows over split dimensions.
 #include "rules/window/window.h"
 
-#include <stdlib.h>
-
 int64_t sdg_window_span(const sdg_window_t *window) {
   return window->dilation * (window->kernel - 1) + 1;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The greeting of two ranks: caller and callee prove to each other that they
 // know the job's secret, and check that they belong to the same job.
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -16,7 +16,6 @@
 #include "src/base/options.h"
 #include "src/base/signal_guard.h"
 #include "src/job/job.h"
-#include "src/job/thread.h"
 
 enum { REPORTS_MAX = 10000 }; // most reports of one rank
 

@@ -3,7 +3,6 @@
 #include "tools/record/report.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>

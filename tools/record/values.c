@@ -4,7 +4,6 @@
 #include "tools/record/values.h"
 
 #include <cudnn.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>

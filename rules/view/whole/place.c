@@ -2,7 +2,6 @@
 // Finds the section of a call in the whole view, and places its tensors.
 #include "rules/view/whole/place.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "rules/place/place.h"

@@ -2,8 +2,6 @@
 // Which elements of vectors in pieces each rank computes.
 #include "rules/view/whole/vector_share.h"
 
-#include <stdlib.h>
-
 #include "src/base/hash.h"
 
 // A tensor in the vector is a nest of dimensions in the order of its strides;
