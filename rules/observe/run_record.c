@@ -30,7 +30,7 @@ static sdg_event_file_t record = {
 
 static _Thread_local int used;
 
-bool sdg_run_record_wanted(void) {
+static bool is_wanted(void) {
   return sdg_options_get()->record[0] != '\0';
 }
 
@@ -184,7 +184,7 @@ static void description_write(FILE *file, const sdg_call_t *call,
 
 int sdg_run_record_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                         const sdg_plan_t *plan) {
-  if (!sdg_run_record_wanted())
+  if (!is_wanted())
     return 0;
   char *text = NULL, *line = NULL;
   size_t bytes;
@@ -219,7 +219,7 @@ void sdg_run_record_use(int plan) {
 void sdg_run_record_call(const char *entry, bool failed) {
   int plan = used;
   used = 0;
-  if (!sdg_run_record_wanted())
+  if (!is_wanted())
     return;
   int channel = sdg_channel_get();
   uint64_t number =

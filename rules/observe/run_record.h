@@ -9,9 +9,6 @@
 
 #include "rules/place/op.h"
 
-/* True if the option is set. */
-bool sdg_run_record_wanted(void);
-
 /* Writes what is done with calls of this kind to <SUNDOG_RECORD>/rank-R, as a
  * line {"plan":NUMBER,...}, unless it is already there, and returns the number;
  * 0 if nothing is recorded. `plan` is NULL for a query. Any thread may call it.

@@ -4,7 +4,9 @@
 
 #include "rules/place/tagging.h"
 
-bool sdg_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
+// Whether operand a is cut like b in every dimension, or is broadcast where b
+// is cut.
+static bool is_cut_like(const sdg_placement_t *a, const sdg_placement_t *b) {
   if (a->dims != b->dims)
     return false;
   for (int d = 0; d < a->dims; d++) {
@@ -20,7 +22,7 @@ sdg_status_t sdg_same_split_check(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging, int like) {
   for (int i = 0; i < call->operands; i++)
     if (sdg_role_is_activation(call->operand[i].role) &&
-        !sdg_alike(&tagging->placement[i], &tagging->placement[like]))
+        !is_cut_like(&tagging->placement[i], &tagging->placement[like]))
       return sdg_tagging_differ(call, tagging, i, like);
   return SDG_OK;
 }

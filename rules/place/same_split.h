@@ -6,9 +6,6 @@
 
 #include "rules/place/op.h"
 
-/* Whether operand a is cut like b in every dimension, or is broadcast where b
- * is cut. */
-bool sdg_alike(const sdg_placement_t *a, const sdg_placement_t *b);
 /* SDG_E_OPERANDS_DIFFER unless all activations are cut as operand `like`. */
 sdg_status_t sdg_same_split_check(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,

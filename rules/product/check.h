@@ -70,8 +70,6 @@ typedef struct sdg_product_text {
 void sdg_product_text_add(sdg_product_text_t *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *sdg_product_text_dim(int dim); /* "M" */
-void sdg_product_text_axes(sdg_product_text_t *text, int dim,
-                           sdg_axes_t); /* "M:x+y" */
 /* "M 3 x K 5" */
 void sdg_product_text_extents(sdg_product_text_t *text,
                               const sdg_matrix_t *matrix,

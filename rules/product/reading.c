@@ -148,7 +148,8 @@ const char *sdg_product_text_dim(int dim) {
   return sdg_dim_name(sdg_dim_at(SDG_FAMILY_MATMUL, dim, SDG_PRODUCT_DIMS));
 }
 
-void sdg_product_text_axes(sdg_product_text_t *text, int dim, sdg_axes_t axes) {
+// "M:x+y"
+static void text_axes(sdg_product_text_t *text, int dim, sdg_axes_t axes) {
   const char *between = ":";
   sdg_product_text_add(text, "%s", sdg_product_text_dim(dim));
   for (int a = 0; a < SDG_AXES_MAX; a++)
@@ -181,12 +182,11 @@ static void say_cut(sdg_product_text_t *text, const sdg_product_check_t *c,
     for (int d = 0; d < of->dims; d++)
       if (placed->split[d].axes > 0) {
         sdg_product_text_add(text, "%s", any ? ", " : "");
-        sdg_product_text_axes(text, of->dim[d],
-                              sdg_split_all_axes(&placed->split[d]));
+        text_axes(text, of->dim[d], sdg_split_all_axes(&placed->split[d]));
         any = true;
       }
   } else if (cut[which].dim >= 0) {
-    sdg_product_text_axes(text, cut[which].dim, cut[which].axes);
+    text_axes(text, cut[which].dim, cut[which].axes);
     any = true;
   }
   sdg_product_text_add(text, "%s' (", any ? "" : "replicated");

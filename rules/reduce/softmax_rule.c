@@ -41,7 +41,9 @@ void sdg_softmax_reduced(const sdg_softmax_t *softmax, int dims, bool *out) {
              (softmax->mode == CUDNN_SOFTMAX_MODE_CHANNEL ? d == 1 : d >= 1);
 }
 
-uint64_t sdg_softmax_memory(const sdg_call_t *call) {
+// What a plan depends on besides descriptors: one bit for each pair of operands
+// that share memory, and one for each operand that is NULL.
+static uint64_t memory_bits(const sdg_call_t *call) {
   uint64_t bits = 0;
   for (int i = 0; i < call->operands; i++) {
     bits = bits << 1 | !call->operand[i].data;
@@ -65,7 +67,7 @@ static int softmax_key(const sdg_call_t *call, uint64_t *out) {
   (void)sdg_softmax_read(call, &softmax);
   out[0] = (uint64_t)softmax.algo << 32 | (uint64_t)softmax.mode;
   out[1] = sdg_call_scalar(call, SDG_BETA) == 0;
-  out[2] = sdg_softmax_memory(call);
+  out[2] = memory_bits(call);
   out[3] = softmax.alpha && softmax.beta; // or it is refused
   return 4;
 }

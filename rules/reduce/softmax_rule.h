@@ -23,10 +23,6 @@ bool sdg_softmax_read(const sdg_call_t *call, sdg_softmax_t *out);
 /* Which dimensions the sums extend over; `out` has SDG_DIMS_MAX elements. */
 void sdg_softmax_reduced(const sdg_softmax_t *softmax, int dims, bool *out);
 
-/* What a plan depends on besides descriptors: one bit for each pair of operands
- * that share memory, and one for each operand that is NULL. */
-uint64_t sdg_softmax_memory(const sdg_call_t *call);
-
 /* See plan() and share() of sdg_op_t. */
 sdg_status_t sdg_softmax_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,

@@ -14,7 +14,7 @@ bool sdg_sampler_is_backward(const sdg_call_t *call) {
   return call->entry == SDG_ENTRY_cudnnSpatialTfSamplerBackward;
 }
 
-int sdg_sampler_tensors(const sdg_call_t *call) {
+static int tensors_count(const sdg_call_t *call) {
   return sdg_sampler_is_backward(call) ? SDG_SAMPLER_TENSORS : SDG_SAMPLER_DX;
 }
 
@@ -172,7 +172,7 @@ sdg_status_t sdg_sampler_call_add(sdg_plan_t *plan, const sdg_call_t *call,
   const sdg_subcall_tensor_t *y = &tensor[SDG_SAMPLER_Y];
   sdg_subcall_t sub = {
       .fn = sdg_sampler_is_backward(call) ? backward_run : forward_run,
-      .tensors = sdg_sampler_tensors(call),
+      .tensors = tensors_count(call),
       .scalar =
           {[ZERO] = sdg_scalar(y->type, 0), [ONE] = sdg_scalar(y->type, 1)},
       .op_destroy = sampler_destroy};

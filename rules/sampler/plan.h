@@ -25,8 +25,6 @@ typedef enum sdg_sampler_tensor {
   SDG_SAMPLER_TENSORS,
 } sdg_sampler_tensor_t;
 bool sdg_sampler_is_backward(const sdg_call_t *call);
-/* How many of them the call has. */
-int sdg_sampler_tensors(const sdg_call_t *call);
 /* The index of a tensor's operand, -1 if the call has none. */
 int sdg_sampler_operand(const sdg_call_t *call, sdg_sampler_tensor_t tensor);
 const sdg_placement_t *sdg_sampler_at(const sdg_call_t *call,

@@ -27,7 +27,8 @@ int sdg_product_type_bytes(int type) {
   }
 }
 
-sdg_type_t sdg_product_type(int type) {
+// cuDNN's number for a cudaDataType_t.
+static sdg_type_t type_of(int type) {
   switch (type) {
   case CUDA_R_64F:
     return CUDNN_DATA_DOUBLE;
@@ -262,7 +263,7 @@ static void operand_add(sdg_call_t *call, const sdg_matrix_t *matrix,
       .is_output = is_output,
       .generation = number,
       .data = (void *)(uintptr_t)matrix->data,
-      .type = sdg_product_type(matrix->type),
+      .type = type_of(matrix->type),
       .elem_bytes = sdg_product_type_bytes(matrix->type),
       .dims = matrix->dims,
   };

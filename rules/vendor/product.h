@@ -86,9 +86,8 @@ bool sdg_matrix_lies(const sdg_matrix_t *matrix, const int64_t *extent);
 void sdg_product_names(const sdg_call_t *call, int index, const char **out);
 
 /* Bytes of an element of this cudaDataType_t, 0 for types that no op computes
- * with; and cuDNN's number for the type. */
+ * with. */
 int sdg_product_type_bytes(int type);
-sdg_type_t sdg_product_type(int type);
 
 /* A host scalar of a cudaDataType_t, as a number. */
 double sdg_product_scalar(const void *scalar, int type);

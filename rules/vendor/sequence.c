@@ -71,14 +71,15 @@ int *sdg_sequence_nonzero(const int *length, size_t count) {
   return given;
 }
 
-bool sdg_sequence_has_none(const sdg_operand_t *operand) {
+// Whether the program gave operand->descriptor a length of 0.
+static bool has_zero_length(const sdg_operand_t *operand) {
   return operand->kind == SDG_OPERAND_SEQUENCE &&
          sdg_tag_said(operand->descriptor, operand->generation, 0, NULL);
 }
 
 sdg_status_t sdg_sequence_whole(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
-    if (sdg_sequence_has_none(&call->operand[i]))
+    if (has_zero_length(&call->operand[i]))
       return sdg_fail(
           SDG_E_ATTENTION,
           "%s: %s has a sequence without elements, but is not in pieces",

@@ -34,8 +34,6 @@ bool sdg_sequence_lengths(const sdg_operand_t *operand, int *out_length);
  * for the caller to free. NULL: no length is 0, one is negative, or no memory.
  */
 int *sdg_sequence_nonzero(const int *length, size_t count);
-/* Whether the program gave operand->descriptor a length of 0. */
-bool sdg_sequence_has_none(const sdg_operand_t *operand);
 /* SDG_E_ATTENTION if the descriptor of any operand has a length of 0. For calls
  * that the vendor's library gets as they are: it refuses such lengths. */
 sdg_status_t sdg_sequence_whole(const sdg_call_t *call) SDG_MUST_CHECK;

@@ -127,7 +127,10 @@ static const char *folder_fault(const char *folder) {
   return found.st_mode & 077 ? "open to other users (not mode 0700)" : NULL;
 }
 
-sdg_status_t sdg_private_folder(char *out, size_t bytes) {
+// Writes the path of a persistent folder that only this user can access:
+// $XDG_RUNTIME_DIR/sundog or /tmp/sundog-UID, created if needed.
+// SDG_E_RENDEZVOUS if it belongs to another user.
+static sdg_status_t private_folder(char *out, size_t bytes) {
   const char *runtime = sdg_launcher_value("XDG_RUNTIME_DIR");
   int n;
   if (runtime && runtime[0] == '/' && strlen(runtime) < PATH_MAX / 2 &&
@@ -151,7 +154,7 @@ sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
                                  size_t bytes) {
   char folder[PATH_MAX];
   int alone;
-  SDG_TRY(sdg_private_folder(folder, sizeof folder));
+  SDG_TRY(private_folder(folder, sizeof folder));
   // The parent is not hashed: a child of a rank must find the lock of its
   // parent.
   uint64_t hash = hash_text(ids_hash(&alone), rendezvous);
@@ -165,7 +168,7 @@ sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
 
 sdg_status_t sdg_rendezvous_default(char *out, size_t bytes) {
   char folder[PATH_MAX];
-  SDG_TRY(sdg_private_folder(folder, sizeof folder));
+  SDG_TRY(private_folder(folder, sizeof folder));
   int n = snprintf(out, bytes, "file:%s/job-%016llx", folder,
                    (unsigned long long)launch_hash());
   if (n < 0 || (size_t)n >= bytes)

@@ -61,11 +61,6 @@ sdg_status_t sdg_rendezvous_complete(const sdg_shm_view_t *view, int self,
 sdg_status_t sdg_rendezvous_check(const char *rendezvous,
                                   int size) SDG_MUST_CHECK;
 
-/* Writes the path of a persistent folder that only this user can access:
- * $XDG_RUNTIME_DIR/sundog or /tmp/sundog-UID, created if needed.
- * SDG_E_RENDEZVOUS if it belongs to another user. */
-sdg_status_t sdg_private_folder(char *out, size_t bytes) SDG_MUST_CHECK;
-
 /* Writes the path of the lock file of a job that meets at tcp://...: it is in
  * the private folder of each machine and unique to this rendezvous, secret and
  * launch. */

@@ -108,8 +108,8 @@ static sdg_status_t copy_enqueue(const sdg_exec_t *exec, const sdg_step_t *step,
                          stream);
 }
 
-sdg_status_t sdg_exec_copy(const sdg_exec_t *exec, const sdg_step_t *step,
-                           cudaStream_t stream) {
+static sdg_status_t copy_step(const sdg_exec_t *exec, const sdg_step_t *step,
+                              cudaStream_t stream) {
   ends_t at = ends_of(exec, step);
   return copy_enqueue(exec, step, at, 1, at, stream);
 }
@@ -152,7 +152,7 @@ static sdg_status_t copies_enqueue(const sdg_exec_t *exec,
   ends_t first, next;
   if (step->copies <= 1) {
     *out_count = 1;
-    return sdg_exec_copy(exec, step, stream);
+    return copy_step(exec, step, stream);
   }
   *out_count = copies_apart(exec, step, &first, &next);
   return copy_enqueue(exec, step, first, *out_count, next, stream);
@@ -276,7 +276,7 @@ static sdg_status_t early_begin(const sdg_exec_t *exec, const sdg_plan_t *plan,
     if (step->lane != SDG_LANE_COMM)
       continue;
     if (step->kind == SDG_STEP_COPY)
-      SDG_TRY(sdg_exec_copy(exec, step, stream));
+      SDG_TRY(copy_step(exec, step, stream));
     if (step->kind != SDG_STEP_EXCHANGE)
       continue;
     if (sdg_options_get()->check)
@@ -440,7 +440,7 @@ sdg_status_t sdg_exec_digest(const sdg_prefetch_t *prefetch,
   for (int i = 0; i < exec.plan->steps; i++) {
     const sdg_step_t *step = &exec.plan->step[i];
     if (step->lane == SDG_LANE_COMM && step->kind == SDG_STEP_COPY)
-      SDG_TRY(sdg_exec_copy(&exec, step, stream));
+      SDG_TRY(copy_step(&exec, step, stream));
   }
   return sdg_messages_digest(&exec, stream, out);
 }

@@ -25,9 +25,6 @@ void *sdg_exec_address(const sdg_exec_t *exec, int slab);
 /* Returns the device address of the element at global coordinates
  * box.dim[*].lo. */
 void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box);
-/* Enqueues a step of kind COPY. */
-sdg_status_t sdg_exec_copy(const sdg_exec_t *exec, const sdg_step_t *step,
-                           cudaStream_t stream) SDG_MUST_CHECK;
 
 /* The result of an execution. sdg_exec_run is called by a thread of the job
  * (src/job/thread.h). It enqueues all steps and does not wait for them. Time

@@ -18,7 +18,9 @@ bool sdg_span_contain(sdg_span_t outer, sdg_span_t inner) {
          inner.at + inner.bytes <= outer.at + outer.bytes;
 }
 
-uint64_t sdg_placement_hash(const sdg_placement_t *placement) {
+// Returns the FNV-1a hash of splits and parts: equal placements have equal
+// hashes.
+static uint64_t placement_hash(const sdg_placement_t *placement) {
   uint64_t hash = SDG_HASH_SEED;
 #define MIX(value) hash = sdg_hash_word(hash, (uint64_t)(value))
   MIX(placement->dims);
@@ -123,7 +125,7 @@ static bool buffer_describe(sdg_buffer_t *buffer, const sdg_layout_t *to,
   }
   sdg_placement_fini(&buffer->placement);
   buffer->placement = placement;
-  buffer->placement_hash = sdg_placement_hash(&placement);
+  buffer->placement_hash = placement_hash(&placement);
   buffer->layout = *to;
   for (int r = 0; r < buffer->ranks; r++)
     for (int i = 0; i < 2; i++) {
@@ -184,7 +186,7 @@ static void spare_keep(sdg_buffers_t *table, sdg_buffer_t *buffer) {
 static sdg_buffer_t *spare_take(sdg_buffers_t *table,
                                 const sdg_placement_t *placement,
                                 const sdg_mesh_t *mesh, int self) {
-  uint64_t hash = sdg_placement_hash(placement);
+  uint64_t hash = placement_hash(placement);
   for (int i = 0; i < SDG_BUFFERS_SPARE; i++) {
     sdg_buffer_t *buffer = table->spare[i];
     if (!buffer || buffer->placement_hash != hash ||
@@ -230,7 +232,7 @@ static sdg_buffer_t *buffer_create(const sdg_placement_t *placement,
   buffer->ranks = sdg_placement_group(placement, mesh, self, rank);
   size_t count = (size_t)buffer->ranks;
   buffer->axes = sdg_placement_axes(placement);
-  buffer->placement_hash = sdg_placement_hash(placement);
+  buffer->placement_hash = placement_hash(placement);
   buffer->rank = calloc(count, sizeof *buffer->rank);
   buffer->job_ranks = sdg_mesh_ranks(mesh);
   buffer->place = calloc((size_t)buffer->job_ranks, sizeof *buffer->place);

@@ -115,8 +115,4 @@ bool sdg_buffer_grown(const sdg_buffer_t *buffer);
  * longer needed. */
 bool sdg_buffer_complete(const sdg_buffer_t *buffer);
 
-/* Returns the FNV-1a hash of splits and parts: equal placements have equal
- * hashes. */
-uint64_t sdg_placement_hash(const sdg_placement_t *placement);
-
 #endif

@@ -151,11 +151,19 @@ void sdg_report_saw(sdg_saw_t what) {
     atomic_store(&nearest.pid, (int)getpid());
 }
 
+// Returns the number of tagged calls so far, over all threads.
+static uint64_t calls_tagged(void) {
+  int64_t all = 0;
+  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
+    all += threads[channel].calls;
+  return (uint64_t)all;
+}
+
 bool sdg_report_near_wanted(void) {
   // Programs that create their descriptors for each call get here in each
   // call.
   enum { LOOKS = 1000 };
-  return sdg_report_calls() == 0 && *sdg_options_get()->report &&
+  return calls_tagged() == 0 && *sdg_options_get()->report &&
          atomic_fetch_add_explicit(&nearest.looks, 1, memory_order_relaxed) <
              LOOKS;
 }
@@ -167,13 +175,6 @@ void sdg_report_near(int misses, const char *text) {
     snprintf(nearest.text, sizeof nearest.text, "%s", text);
   }
   pthread_mutex_unlock(&nearest.lock);
-}
-
-uint64_t sdg_report_calls(void) {
-  int64_t all = 0;
-  for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
-    all += threads[channel].calls;
-  return (uint64_t)all;
 }
 
 // The sum of a kind of call over the rows of all threads.
@@ -275,7 +276,7 @@ static void report_write(size_t scratch_bytes) {
           "\"scratch_bytes\":%zu,"
           "\"compared\":{\"count\":%lld,\"bytes\":%lld,\"spent_ns\":%lld},"
           "\"calls\":[",
-          rank, (unsigned long long)sdg_report_calls(),
+          rank, (unsigned long long)calls_tagged(),
           atomic_load(&refused) + sdg_job_failed(), atomic_load(&in_full),
           scratch_bytes, atomic_load(&compared.count),
           atomic_load(&compared.bytes), atomic_load(&compared.spent_ns));
@@ -344,7 +345,7 @@ void sdg_report_write_seen(void) {
   uint64_t any = 0;
   for (int i = 0; i < SDG_SAW_COUNT; i++)
     any += atomic_load(&nearest.saw[i]);
-  if (!*folder || any == 0 || sdg_report_calls() > 0 ||
+  if (!*folder || any == 0 || calls_tagged() > 0 ||
       atomic_load(&nearest.pid) != (int)getpid())
     return;
   sdg_signal_guard_t guard = sdg_signal_guard_begin();

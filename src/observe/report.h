@@ -42,8 +42,6 @@ void sdg_report_compared(int64_t bytes, int64_t spent_ns);
 void sdg_report_fail(void);
 /* Counts a tagged call that every rank computes in full. */
 void sdg_report_in_full(void);
-/* Returns the number of tagged calls so far, over all threads. */
-uint64_t sdg_report_calls(void);
 
 /* What this process saw of the program, reported if nothing was tagged: calls
  * with tensors, calls that hide their tensors, calls of a process that is not
