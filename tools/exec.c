@@ -49,14 +49,8 @@ static error_t exec_parse(int key, char *argument, struct argp_state *state) {
   case KEY_ALONE:
     single->alone = true;
     return 0;
-  case ARGP_KEY_ARG:
-    launch_take_program(&single->launch, state);
-    return 0;
-  case ARGP_KEY_NO_ARGS:
-    argp_error(state, "no program");
-    return 0;
   default:
-    return ARGP_ERR_UNKNOWN;
+    return launch_program_parse(&single->launch, key, state);
   }
 }
 

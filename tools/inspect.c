@@ -107,18 +107,12 @@ static error_t inspect_parse(int key, char *argument,
   case 'o':
     inspect->output = argument;
     return 0;
-  case ARGP_KEY_ARG:
-    launch_take_program(&inspect->launch, state);
-    return 0;
-  case ARGP_KEY_NO_ARGS:
-    argp_error(state, "no program");
-    return 0;
   case ARGP_KEY_SUCCESS:
     if (wish_read(inspect) != SDG_OK)
       exit(COMMAND_USAGE);
     return 0;
   default:
-    return ARGP_ERR_UNKNOWN;
+    return launch_program_parse(&inspect->launch, key, state);
   }
 }
 

@@ -58,14 +58,8 @@ static error_t run_parse(int key, char *argument, struct argp_state *state) {
   case KEY_RANKS_FOLDER:
     run->launch.streams.folder = argument;
     return 0;
-  case ARGP_KEY_ARG:
-    launch_take_program(&run->launch, state);
-    return 0;
-  case ARGP_KEY_NO_ARGS:
-    argp_error(state, "no program");
-    return 0;
   default:
-    return ARGP_ERR_UNKNOWN;
+    return launch_program_parse(&run->launch, key, state);
   }
 }
 

@@ -93,18 +93,12 @@ static error_t verify_parse(int key, char *argument, struct argp_state *state) {
       argp_error(state, "--calls takes a number from 1 up, not '%s'", argument);
     verify->calls = argument;
     return 0;
-  case ARGP_KEY_ARG:
-    launch_take_program(&verify->launch, state);
-    return 0;
-  case ARGP_KEY_NO_ARGS:
-    argp_error(state, "no program");
-    return 0;
   case ARGP_KEY_SUCCESS:
     if (!verify->ranks || (verify->outputs == 0 && !verify->calls))
       argp_error(state, "-n is needed, and --output or --calls");
     return 0;
   default:
-    return ARGP_ERR_UNKNOWN;
+    return launch_program_parse(&verify->launch, key, state);
   }
 }
 

@@ -168,6 +168,16 @@ void launch_take_program(launch_t *launch, struct argp_state *state) {
   state->next = state->argc;
 }
 
+error_t launch_program_parse(launch_t *launch, int key,
+                             struct argp_state *state) {
+  if (key == ARGP_KEY_NO_ARGS)
+    argp_error(state, "no program");
+  if (key != ARGP_KEY_ARG)
+    return ARGP_ERR_UNKNOWN;
+  launch_take_program(launch, state);
+  return 0;
+}
+
 sdg_status_t launch_rules(launch_t *launch, int size) {
   const sdg_options_t *options = sdg_options_get();
   sdg_rules_t rules;

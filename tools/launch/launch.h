@@ -38,6 +38,10 @@ bool launch_device_parse(const char *word, launch_device_t *out_device);
 /* Takes the rest of the command line as the program and its arguments. Call it
  * for ARGP_KEY_ARG, with a parser that runs with ARGP_IN_ORDER. */
 void launch_take_program(launch_t *launch, struct argp_state *state);
+/* The same for a command that needs a program: the last resort of its parser,
+ * which also reports a missing program. */
+error_t launch_program_parse(launch_t *launch, int key,
+                             struct argp_state *state);
 
 /* Checks the options, chooses the device, and finds sundog's files. */
 sdg_status_t launch_prepare(launch_t *launch) SDG_MUST_CHECK;
