@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/options.h"
 #include "tools/checkup.h"
 #include "tools/command.h"
 #include "tools/launch/folder.h"

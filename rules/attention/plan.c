@@ -11,7 +11,6 @@
 #include "rules/kit/subcall.h"
 #include "rules/place/place.h"
 #include "rules/place/same_split.h"
-#include "rules/place/tagging.h"
 
 // ---- what can be split -----------------------------------------------------
 

@@ -8,8 +8,6 @@
 #ifndef SDG_RULES_MEMORY_KEPT_SLOT_H
 #define SDG_RULES_MEMORY_KEPT_SLOT_H
 
-#include <stdbool.h>
-
 #include "src/base/status.h"
 #include "src/geometry/buffer.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "rules/attention/call/call.h"
-#include "rules/file/file.h"
 #include "rules/memory/uploads.h"
 #include "rules/vendor/sequence.h"
 #include "rules/vendor/vendor.h"

@@ -5,7 +5,6 @@
 #define SDG_RULES_OBSERVE_RUN_RECORD_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "rules/place/op.h"
 

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "rules/place/tagging.h"
 #include "src/control/parted.h"
 #include "src/job/job.h"
 

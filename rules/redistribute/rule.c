@@ -9,8 +9,6 @@
 #include "rules/place/label.h"
 #include "rules/place/op.h"
 #include "rules/place/tagging.h"
-#include "rules/vendor/tensor.h"
-#include "rules/vendor/vendor.h"
 #include "src/call/tag.h"
 #include "src/job/job.h"
 

@@ -8,7 +8,6 @@
 #include "rules/kit/merge.h"
 #include "rules/kit/scatter_add.h"
 #include "rules/place/same_split.h"
-#include "rules/place/tagging.h"
 #include "rules/vendor/argument.h"
 
 typedef struct maker {

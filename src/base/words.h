@@ -3,7 +3,6 @@
 #ifndef SDG_SRC_BASE_WORDS_H
 #define SDG_SRC_BASE_WORDS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* Returns the edit distance, ignoring case: insertions, deletions,

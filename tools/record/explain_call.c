@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/launch/exits.h"
-
 static const char *text_of(const json_t *object, const char *name) {
   const char *text = json_string_value(json_object_get(object, name));
   return text ? text : "";

@@ -24,7 +24,6 @@
 #include "rules/view/shard/verdict.h"
 #include "src/base/options.h"
 #include "src/call/tag.h"
-#include "src/exchange/comm.h"
 #include "src/exchange/exchange.h"
 #include "src/job/agree.h"
 #include "src/job/job.h"
