@@ -120,8 +120,8 @@ static sdg_status_t strips_open(maker_t *m) {
   for (int s = 0; s < m->strips; s++)
     want[s] = m->strip[s].want;
   m->stacks = sdg_conv_data_stacks(m->dgrad, want, m->strips,
-                                   m->plan->slab[m->x].stride,
-                                   m->plan->slab[m->y].stride, piece, m->lead);
+                                   m->plan->slab[m->x].nesting,
+                                   m->plan->slab[m->y].nesting, piece, m->lead);
   for (int s = 0; s < m->strips && !m->stacks; s++)
     SDG_TRY(strip_open(m, s));
   for (int s = 0; s < m->strips && m->stacks; s++)

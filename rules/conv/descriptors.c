@@ -235,8 +235,8 @@ static int piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   if (sdg_box_count(&piece.x) > INT32_MAX ||
       sdg_box_count(&piece.y) > INT32_MAX)
     return 0;
-  sdg_slab_pack(&piece.x, x->stride, x_stride);
-  sdg_slab_pack(&piece.y, y->stride, y_stride);
+  sdg_slab_pack(&piece.x, sdg_operand_nesting(x), x_stride);
+  sdg_slab_pack(&piece.y, sdg_operand_nesting(y), y_stride);
   if (sdg_conv_describe(conv, call, &piece, x_stride, y_stride, NULL, &d) !=
       SDG_OK)
     return 0; // the plan reports the error

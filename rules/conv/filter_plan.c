@@ -63,8 +63,8 @@ static sdg_status_t strip_open(maker_t *m, int s) {
 }
 
 static sdg_status_t stacks_find(maker_t *m) {
-  const int64_t *like[] = {m->plan->slab[m->x].stride,
-                           m->plan->slab[m->y].stride};
+  const int64_t *like[] = {m->plan->slab[m->x].nesting,
+                           m->plan->slab[m->y].nesting};
   while (m->full < m->strips && m->strip[m->full].all)
     m->full++;
   m->lead = calloc((size_t)m->full + 1, sizeof *m->lead);

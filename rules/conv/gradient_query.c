@@ -39,8 +39,8 @@ static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
 
 static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                               const sdg_box_t *want, largest_t *largest) {
-  const int64_t *x = call->operand[g->conv.x].stride;
-  const int64_t *y = call->operand[g->conv.y].stride;
+  const sdg_operand_t *x = &call->operand[g->conv.x];
+  const sdg_operand_t *y = &call->operand[g->conv.y];
   bool sums;
   sdg_box_t made = sdg_conv_data_made(g, want, &sums);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
@@ -51,11 +51,11 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
     sdg_window_piece_t piece;
     if (!sdg_conv_data_piece(g, want, i, &piece))
       continue;
-    sdg_slab_pack(&piece.y, y, y_stride);
+    sdg_slab_pack(&piece.y, sdg_operand_nesting(y), y_stride);
     bool own = sums || !sdg_box_equal(&piece.x, &made);
-    sdg_slab_pack(&piece.x, x, x_stride);
+    sdg_slab_pack(&piece.x, sdg_operand_nesting(x), x_stride);
     SDG_TRY(piece_ask(call, &g->conv, &piece, sdg_conv_w(call),
-                      apart || own ? x_stride : x, y_stride, largest));
+                      apart || own ? x_stride : x->stride, y_stride, largest));
   }
   return SDG_OK;
 }
@@ -66,8 +66,10 @@ static sdg_status_t stack_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
                               largest_t *largest) {
   const sdg_window_piece_t piece = sdg_window_stack_piece(strip, size);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
-  sdg_slab_pack(&piece.x, call->operand[g->conv.x].stride, x_stride);
-  sdg_slab_pack(&piece.y, call->operand[g->conv.y].stride, y_stride);
+  sdg_slab_pack(&piece.x, sdg_operand_nesting(&call->operand[g->conv.x]),
+                x_stride);
+  sdg_slab_pack(&piece.y, sdg_operand_nesting(&call->operand[g->conv.y]),
+                y_stride);
   return piece_ask(call, &g->conv, &piece, sdg_conv_w(call), x_stride, y_stride,
                    largest);
 }
@@ -78,9 +80,9 @@ static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   sdg_window_piece_t piece[2 * SDG_DIMS_MAX];
   int lead[2 * SDG_DIMS_MAX];
   int strips = sdg_conv_data_strips(g, extend, want);
-  bool stacks =
-      sdg_conv_data_stacks(g, want, strips, call->operand[g->conv.x].stride,
-                           call->operand[g->conv.y].stride, piece, lead);
+  bool stacks = sdg_conv_data_stacks(
+      g, want, strips, sdg_operand_nesting(&call->operand[g->conv.x]),
+      sdg_operand_nesting(&call->operand[g->conv.y]), piece, lead);
   *largest = (largest_t){.bytes = 0};
   if (!extend) {
     sdg_window_piece_t view = sdg_conv_data_view(g);
@@ -105,8 +107,10 @@ static sdg_status_t part_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   const sdg_window_piece_t *piece = &part->piece;
   cudnnFilterDescriptor_t w = sdg_conv_w(call), taps = NULL;
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
-  sdg_slab_pack(&piece->x, call->operand[g->conv.x].stride, x_stride);
-  sdg_slab_pack(&piece->y, call->operand[g->conv.y].stride, y_stride);
+  sdg_slab_pack(&piece->x, sdg_operand_nesting(&call->operand[g->conv.x]),
+                x_stride);
+  sdg_slab_pack(&piece->y, sdg_operand_nesting(&call->operand[g->conv.y]),
+                y_stride);
   if (!part->all)
     SDG_TRY(sdg_conv_gradient_filter(call, &g->conv, part->taps, &taps));
   sdg_status_t status = piece_ask(call, &g->conv, piece, taps ? taps : w,
@@ -202,8 +206,8 @@ static sdg_status_t algorithms_ask(const sdg_call_t *call,
   sdg_conv_roles_t roles = sdg_conv_roles(call);
   sdg_conv_descriptors_t d;
   sdg_rebind_t own;
-  sdg_slab_pack(&piece->x, x->stride, x_stride);
-  sdg_slab_pack(&piece->y, y->stride, y_stride);
+  sdg_slab_pack(&piece->x, sdg_operand_nesting(x), x_stride);
+  sdg_slab_pack(&piece->y, sdg_operand_nesting(y), y_stride);
   SDG_TRY(sdg_conv_describe(conv, call, piece, x_stride,
                             data ? y_stride : y->stride, NULL, &d));
   sdg_status_t status = SDG_OK;
@@ -275,8 +279,9 @@ static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
   // As in the plan: tensors that are not the program's own are packed.
   bool own = sdg_box_equal(&piece.y, &conv->op.y_box);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
-  sdg_slab_pack(&piece.x, call->operand[conv->x].stride, x_stride);
-  sdg_slab_pack(&piece.y, y->stride, y_stride);
+  sdg_slab_pack(&piece.x, sdg_operand_nesting(&call->operand[conv->x]),
+                x_stride);
+  sdg_slab_pack(&piece.y, sdg_operand_nesting(y), y_stride);
   if (!strip->all)
     SDG_TRY(sdg_conv_gradient_filter(call, conv, strip->taps, &part));
   sdg_status_t status = piece_ask(call, conv, &piece, part ? part : w, x_stride,
@@ -290,8 +295,8 @@ static sdg_status_t wgrad_strips_ask(const sdg_call_t *call,
                                      const sdg_conv_t *conv,
                                      const sdg_conv_filter_strip_t *strip,
                                      int strips, largest_t *largest) {
-  const int64_t *like[] = {call->operand[conv->x].stride,
-                           call->operand[conv->y].stride};
+  const int64_t *like[] = {sdg_operand_nesting(&call->operand[conv->x]),
+                           sdg_operand_nesting(&call->operand[conv->y])};
   int full = 0, *lead = calloc((size_t)strips + 1, sizeof *lead);
   if (!lead)
     return sdg_fail(SDG_E_NO_MEMORY, "strips of a gradient");

@@ -24,8 +24,8 @@ static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   const sdg_operand_t *y = &call->operand[conv->y];
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   sdg_conv_descriptors_t d;
-  sdg_slab_pack(&piece->x, x->stride, x_stride);
-  sdg_slab_pack(&piece->y, y->stride, y_stride);
+  sdg_slab_pack(&piece->x, sdg_operand_nesting(x), x_stride);
+  sdg_slab_pack(&piece->y, sdg_operand_nesting(y), y_stride);
   SDG_TRY(sdg_conv_describe(conv, call, piece, own_x ? x->stride : x_stride,
                             own_y ? y->stride : y_stride, NULL, &d));
   size_t bytes = 0;
@@ -42,8 +42,8 @@ static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
 static sdg_status_t workspace_ask(const sdg_call_t *call,
                                   const sdg_conv_t *conv, bool extend,
                                   size_t *out_largest, int *out_vendor) {
-  const int64_t *like[] = {call->operand[conv->x].stride,
-                           call->operand[conv->y].stride};
+  const int64_t *like[] = {sdg_operand_nesting(&call->operand[conv->x]),
+                           sdg_operand_nesting(&call->operand[conv->y])};
   sdg_window_piece_t piece[SDG_PIECES_MAX];
   int lead[SDG_PIECES_MAX];
   bool view;
@@ -99,7 +99,7 @@ static sdg_status_t algorithms_answer(const sdg_call_t *call,
   const sdg_operand_t *x = &call->operand[conv->x];
   sdg_window_piece_t piece = sdg_window_op_everything(&conv->op);
   int64_t stride[SDG_DIMS_MAX];
-  sdg_slab_pack(&piece.x, x->stride, stride);
+  sdg_slab_pack(&piece.x, sdg_operand_nesting(x), stride);
   sdg_conv_descriptors_t own;
   SDG_TRY(sdg_conv_describe(conv, call, &piece, stride,
                             call->operand[conv->y].stride, NULL, &own));

@@ -61,7 +61,7 @@ sdg_status_t sdg_merge_scratch(sdg_plan_t *plan, const sdg_box_t *field,
                                sdg_subcall_tensor_t *out) {
   int64_t nested[SDG_DIMS_MAX]; // adding a slab moves the others
   int slab;
-  memcpy(nested, plan->slab[like].stride, sizeof nested);
+  memcpy(nested, plan->slab[like].nesting, sizeof nested);
   SDG_TRY(sdg_plan_packed(plan, field, nested, sdg_merge_bytes(type), &slab));
   *out = sdg_subcall_slab(plan, slab, type);
   return SDG_OK;
@@ -73,7 +73,7 @@ sdg_status_t sdg_merge_fields(sdg_plan_t *plan, const sdg_box_t *field, int dim,
   int64_t nested[SDG_DIMS_MAX];
   sdg_box_t all = *field;
   int slab;
-  memcpy(nested, plan->slab[like].stride, sizeof nested);
+  memcpy(nested, plan->slab[like].nesting, sizeof nested);
   nested[dim] = INT64_MAX; // outermost
   all.dim[dim] = (sdg_range_t){0, count};
   SDG_TRY(sdg_plan_packed(plan, &all, nested, sdg_merge_bytes(type), &slab));

@@ -23,7 +23,7 @@ sdg_status_t sdg_norm_answer(const sdg_call_t *call,
 static bool part_describe(const sdg_operand_t *operand, const sdg_box_t *part,
                           bool packed, cudnnTensorDescriptor_t *out) {
   int64_t stride[SDG_DIMS_MAX];
-  sdg_slab_pack(part, operand->stride, stride);
+  sdg_slab_pack(part, sdg_operand_nesting(operand), stride);
   return sdg_cudnn_get()->cudnnCreateTensorDescriptor(out) ==
              CUDNN_STATUS_SUCCESS &&
          sdg_tensor_set(*out, operand->type, part,

@@ -117,7 +117,7 @@ static const char *layout_obstacle(const sdg_call_t *call,
   const sdg_operand_t *scale = &call->operand[norm->operand[SDG_NORM_SCALE]];
   sdg_box_t box = sdg_operand_box(scale);
   int64_t packed[SDG_DIMS_MAX];
-  sdg_slab_pack(&box, scale->stride, packed);
+  sdg_slab_pack(&box, sdg_operand_nesting(scale), packed);
   for (int i = 0; i < SDG_NORM_TENSORS; i++) {
     if (!sdg_norm_data(call, norm, (sdg_norm_tensor_t)i))
       continue;

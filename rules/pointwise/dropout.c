@@ -63,7 +63,7 @@ static sdg_status_t reserve_size(const sdg_call_t *call,
   cudnnTensorDescriptor_t whole;
   if (!cudnn)
     return SDG_E_LIBRARY_MISSING;
-  sdg_slab_pack(&all, call->operand[0].stride, stride);
+  sdg_slab_pack(&all, sdg_operand_nesting(&call->operand[0]), stride);
   if (cudnn->cudnnCreateTensorDescriptor(&whole) != CUDNN_STATUS_SUCCESS)
     return sdg_fail(SDG_E_NO_MEMORY, "a descriptor");
   sdg_status_t status =

@@ -72,8 +72,7 @@ static sdg_status_t packed(maker_t *m, sdg_sampler_tensor_t like,
       &m->call->operand[sdg_sampler_operand(m->call, like)];
   int slab;
   SDG_TRY(sdg_plan_packed(
-      m->plan, box,
-      operand->nesting[0] > 0 ? operand->nesting : operand->stride,
+      m->plan, box, sdg_operand_nesting(operand),
       type == m->type ? operand->elem_bytes : sdg_merge_bytes(type), &slab));
   *out = (sdg_subcall_tensor_t){.slab = slab, .box = *box, .type = type};
   return SDG_OK;

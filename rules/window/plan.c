@@ -111,10 +111,10 @@ static bool is_apart(const maker_t *m, const sdg_window_piece_t *piece) {
 
 static void stacks_find(const maker_t *m, const sdg_window_piece_t *piece,
                         int strips, int *out_lead) {
-  const int64_t *like[3] = {m->plan->slab[m->x].stride,
-                            m->plan->slab[m->y].stride};
+  const int64_t *like[3] = {m->plan->slab[m->x].nesting,
+                            m->plan->slab[m->y].nesting};
   if (m->z >= 0)
-    like[2] = m->plan->slab[m->z].stride;
+    like[2] = m->plan->slab[m->z].nesting;
   sdg_window_stacks_find(piece, strips, like, m->z >= 0 ? 3 : 2, out_lead);
 }
 

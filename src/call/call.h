@@ -116,9 +116,9 @@ typedef struct sdg_operand {
    * layout. */
   int64_t extent[SDG_DIMS_MAX];
   int64_t stride[SDG_DIMS_MAX]; /* elements */
-  /* Shard view, while a plan is made: strides that give how the dimensions
-   * nest in memory on every rank (src/call/tag.h). One rank's strides do not
-   * show this if an extent is 1. */
+  /* How the dimensions nest in memory on every rank, as strides without ties
+   * (src/geometry/nesting.h); one rank's strides do not show this if an extent
+   * is 1. Set by sdg_tag_nest. */
   int64_t nesting[SDG_DIMS_MAX];
   /* Its data was fetched to where the call needs it, and replaces the
    * program's operand (rules/place/colocate.h). */
@@ -157,6 +157,21 @@ typedef struct sdg_call {
 /* Returns the index of the first operand of this role, -1 if the call has
  * none: an operand whose descriptor is NULL is left out. */
 int sdg_call_operand(const sdg_call_t *call, sdg_role_t role);
+
+/* Returns true for a tensor or filter with the dimensions N, C, spatial ...
+ * (filters: K, C, spatial ...), which the vendor's library wants in NCHW or
+ * NHWC. */
+static inline bool sdg_operand_is_image(const sdg_operand_t *operand) {
+  return (operand->kind == SDG_OPERAND_TENSOR ||
+          operand->kind == SDG_OPERAND_FILTER) &&
+         !sdg_role_is_matrix(operand->role);
+}
+
+/* Returns the strides that memory for another box of the operand is to nest
+ * like. */
+static inline const int64_t *sdg_operand_nesting(const sdg_operand_t *operand) {
+  return operand->nesting[0] > 0 ? operand->nesting : operand->stride;
+}
 
 /* Returns the box of all elements of an operand. */
 static inline sdg_box_t sdg_operand_box(const sdg_operand_t *operand) {

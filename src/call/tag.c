@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "src/base/channel.h"
+#include "src/geometry/nesting.h"
 
 enum { FIRST_CELLS = 1024 };
 
@@ -222,6 +223,23 @@ sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
   return vector
              ? SDG_OK
              : sdg_fail(SDG_E_NO_MEMORY, "%zu bytes for agreed extents", bytes);
+}
+
+void sdg_tag_nest(sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++) {
+    sdg_operand_t *operand = &call->operand[i];
+    const sdg_tag_vector_t *vector =
+        sdg_tag_vector(operand->descriptor, operand->generation);
+    sdg_nest_t own;
+    if (vector) {
+      memcpy(operand->nesting, vector->nesting, sizeof operand->nesting);
+    } else if (operand->nesting[0] == 0) {
+      sdg_nest_make(operand->dims, sdg_operand_is_image(operand),
+                    operand->extent, operand->stride, &own);
+      sdg_nesting_find(operand->dims, sdg_operand_is_image(operand), 1, &own,
+                       operand->nesting);
+    }
+  }
 }
 
 sdg_status_t sdg_tag_set_details(const void *descriptor, uint64_t generation,

@@ -137,9 +137,8 @@ typedef struct sdg_tag_hints {
 typedef struct sdg_tag_vector {
   uint64_t generation;
   int ranks, dims;
-  /* Strides that give how the dimensions nest in memory on every rank: a
-   * larger stride is further out. One rank's strides do not show this if an
-   * extent is 1. */
+  /* How the dimensions nest in memory on every rank
+   * (src/geometry/nesting.h). */
   int64_t nesting[SDG_DIMS_MAX];
   sdg_tag_hints_t hints;
   /* Further numbers of the ranks, as [ranks][details]; -1 after the end of a
@@ -155,6 +154,9 @@ typedef struct sdg_tag_vector {
 sdg_status_t sdg_tag_set_vector(const void *descriptor, uint64_t generation,
                                 int ranks, int dims, const int64_t *nesting,
                                 const int64_t *extent) SDG_MUST_CHECK;
+/* Sets the nesting of each operand that has none: as the ranks agreed on, or
+ * as its own strides show. For planners; calls that only pass need none. */
+void sdg_tag_nest(sdg_call_t *call);
 /* Adds further numbers to the vector that the calling thread stored last.
  * Takes over `detail` (from malloc), also after an error. */
 sdg_status_t sdg_tag_set_details(const void *descriptor, uint64_t generation,

@@ -12,16 +12,15 @@
 #include "src/call/tag.h"
 #include "src/control/control.h"
 #include "src/job/job.h"
+#include "src/geometry/nesting.h"
 #include "src/job/thread.h"
 
 enum { PARAMETERS_BYTES = 1024, ENTRY_BYTES = 80 };
 
-// One rank's description of one operand. order[0] is the outermost dimension
-// in memory.
+// One rank's description of one operand.
 typedef struct operand_record {
   int role, type, dims;
-  unsigned char order[SDG_DIMS_MAX];
-  int64_t extent[SDG_DIMS_MAX];
+  sdg_nest_t nest;
   char label[SDG_TAG_LABEL_BYTES];
   int64_t details; // number of further numbers
   int64_t hint;    // 0: not examined; else 1 + twice the known facts
@@ -48,15 +47,6 @@ bool sdg_agree_needed(const sdg_call_t *call) {
          !sdg_tag_vector(call->op_descriptor, call->op_generation);
 }
 
-static void order_of(const sdg_operand_t *operand, unsigned char *out_order) {
-  for (int d = 0; d < operand->dims; d++) {
-    int i = d;
-    for (; i > 0 && operand->stride[out_order[i - 1]] < operand->stride[d]; i--)
-      out_order[i] = out_order[i - 1];
-    out_order[i] = (unsigned char)d;
-  }
-}
-
 static uint64_t check_of(const record_t *record) {
   const unsigned char *byte = (const unsigned char *)record;
   uint64_t hash = SDG_HASH_SEED;
@@ -78,10 +68,11 @@ static bool operand_sound(const operand_record_t *operand) {
       operand->hint < 0 || operand->hint >> 1 > UINT32_MAX)
     return false;
   for (int d = 0; d < operand->dims; d++) {
-    if (operand->order[d] >= operand->dims || operand->extent[d] < 0 ||
-        operand->extent[d] > INT32_MAX) // the vendor's extents are int
+    const sdg_nest_t *nest = &operand->nest;
+    if (nest->order[d] >= operand->dims || nest->extent[d] < 0 ||
+        nest->extent[d] > INT32_MAX) // the vendor's extents are int
       return false;
-    seen |= 1u << operand->order[d];
+    seen |= 1u << nest->order[d];
   }
   return seen == (1u << operand->dims) - 1;
 }
@@ -123,13 +114,12 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
     to->role = (int)operand->role;
     to->type = operand->type;
     to->dims = operand->dims;
-    order_of(operand, to->order);
+    sdg_nest_make(operand->dims, sdg_operand_is_image(operand), operand->extent,
+                  operand->stride, &to->nest);
     to->details = details ? details->count[i] : 0;
     to->hint = operand->looked_up ? (int64_t)operand->hint << 1 | 1 : 0;
     if (operand->label)
       memcpy(to->label, operand->label->text, sizeof to->label);
-    for (int d = 0; d < operand->dims; d++)
-      to->extent[d] = operand->extent[d];
   }
   record->sizes = count;
   for (int i = 0; i < count; i++)
@@ -146,7 +136,7 @@ static void extents_format(const operand_record_t *operand, char *out,
       operand->label);
   for (int d = 0; d < operand->dims && used < out_bytes; d++)
     used += (size_t)snprintf(out + used, out_bytes - used, "%s%lld",
-                             d ? "," : "", (long long)operand->extent[d]);
+                             d ? "," : "", (long long)operand->nest.extent[d]);
   if (used < out_bytes)
     snprintf(out + used, out_bytes - used, "]");
 }
@@ -163,24 +153,6 @@ static void call_format(const record_t *record, char *out, size_t out_bytes) {
     snprintf(out + used, out_bytes - used, ")");
 }
 
-// Memory order matters only among dimensions with more than one element on
-// both ranks; any order of the other dimensions describes the same bytes.
-static bool orders_match(const operand_record_t *a, const operand_record_t *b) {
-  int i = 0, j = 0;
-  for (;;) {
-    while (i < a->dims &&
-           (a->extent[a->order[i]] <= 1 || b->extent[a->order[i]] <= 1))
-      i++;
-    while (j < b->dims &&
-           (a->extent[b->order[j]] <= 1 || b->extent[b->order[j]] <= 1))
-      j++;
-    if (i == a->dims || j == b->dims)
-      return i == a->dims && j == b->dims;
-    if (a->order[i++] != b->order[j++])
-      return false;
-  }
-}
-
 // In what the ranks' operands differ although they must not; NULL: in nothing.
 static const char *operands_differ(const operand_record_t *x,
                                    const operand_record_t *y) {
@@ -191,11 +163,11 @@ static const char *operands_differ(const operand_record_t *x,
   if (strncmp(x->label, y->label, sizeof x->label) != 0)
     return "tag";
   if (!sdg_role_is_matrix((sdg_role_t)x->role) && // needs one order
-      !orders_match(x, y))
+      !sdg_nest_match(x->dims, &x->nest, &y->nest))
     return "memory layout";
   if (!sdg_role_is_activation((sdg_role_t)x->role) &&
       !sdg_role_follows((sdg_role_t)x->role) &&
-      memcmp(x->extent, y->extent, sizeof x->extent) != 0)
+      memcmp(x->nest.extent, y->nest.extent, sizeof x->nest.extent) != 0)
     return "extents";
   return NULL;
 }
@@ -233,47 +205,6 @@ static sdg_status_t records_compare(const record_t *a, int ra,
   return SDG_OK;
 }
 
-// Returns true if, on some rank, dimension a lies inside dimension b in
-// memory; dimensions of extent 1 do not count.
-static bool lies_inside(const record_t *const *records, int count, int operand,
-                        int a, int b) {
-  for (int r = 0; r < count; r++) {
-    const operand_record_t *record = &records[r]->operand[operand];
-    if (record->extent[a] <= 1 || record->extent[b] <= 1)
-      continue;
-    for (int i = 0; i < record->dims; i++)
-      if (record->order[i] == a || record->order[i] == b)
-        return record->order[i] == b;
-  }
-  return false;
-}
-
-// Sorts the dimensions, outermost first: takes the first dimension that lies
-// inside no other remaining one.
-static void nesting_find(const record_t *const *records, int count, int operand,
-                         int64_t *out_nesting) {
-  int dims = records[0]->operand[operand].dims;
-  bool placed[SDG_DIMS_MAX] = {false};
-  for (int64_t at = dims; at > 0; at--) {
-    int next = -1, any = -1;
-    for (int a = dims - 1; a >= 0; a--) {
-      bool inside = false;
-      for (int b = 0; b < dims; b++)
-        inside |=
-            !placed[b] && b != a && lies_inside(records, count, operand, a, b);
-      if (placed[a])
-        continue;
-      any = a;
-      if (!inside)
-        next = a;
-    }
-    if (next < 0)
-      next = any; // the ranks' orders contradict each other
-    placed[next] = true;
-    out_nesting[next] = at;
-  }
-}
-
 static void hints_store(const sdg_operand_t *operand,
                         const record_t *const *records, int count, int index) {
   sdg_tag_hints_t hints = {.unknown = -1, .differs = -1};
@@ -294,33 +225,48 @@ static void hints_store(const sdg_operand_t *operand,
     sdg_tag_set_hints(operand->descriptor, operand->generation, &hints);
 }
 
-static sdg_status_t vectors_store(const sdg_call_t *call,
-                                  const record_t *const *records, int count,
-                                  int64_t *extent) {
-  sdg_status_t status = SDG_OK;
-  for (int i = 0; i < call->operands && status == SDG_OK; i++) {
-    const sdg_operand_t *operand = &call->operand[i];
-    if (!operand->descriptor)
-      continue;
-    for (int r = 0; r < count; r++)
-      memcpy(extent + (size_t)r * (size_t)operand->dims,
-             records[r]->operand[i].extent,
-             (size_t)operand->dims * sizeof *extent);
-    int64_t nesting[SDG_DIMS_MAX] = {0};
-    nesting_find(records, count, i, nesting);
-    status = sdg_tag_set_vector(operand->descriptor, operand->generation, count,
-                                operand->dims, nesting, extent);
-    if (status == SDG_OK)
-      hints_store(operand, records, count, i);
+// What one agreement needs for each rank.
+typedef struct room {
+  int ranks;
+  char (*all)[SDG_CHANNEL_RECORD_BYTES];
+  size_t *bytes;
+  const record_t **records;
+  sdg_nest_t *nest; // of one operand
+  int64_t *extent;  // SDG_AGREE_SIZES of each rank
+  sdg_detail_counts_t *counts;
+} room_t;
+
+// Stores what the ranks said of operand `index`.
+static sdg_status_t vector_store(const sdg_operand_t *operand, int index,
+                                 const room_t *room) {
+  size_t dims = (size_t)operand->dims;
+  int64_t nesting[SDG_DIMS_MAX];
+  for (int r = 0; r < room->ranks; r++) {
+    room->nest[r] = room->records[r]->operand[index].nest;
+    memcpy(room->extent + (size_t)r * dims, room->nest[r].extent,
+           dims * sizeof *room->extent);
   }
-  int sizes = records[0]->sizes;
-  for (int r = 0; r < count; r++)
-    memcpy(extent + (size_t)r * (size_t)sizes, records[r]->size,
-           (size_t)sizes * sizeof *extent);
-  if (status == SDG_OK && call->op_descriptor)
-    status = sdg_tag_set_vector(call->op_descriptor, call->op_generation, count,
-                                sizes, NULL, extent);
-  return status;
+  sdg_nesting_find(operand->dims, sdg_operand_is_image(operand), room->ranks,
+                   room->nest, nesting);
+  return sdg_tag_set_vector(operand->descriptor, operand->generation,
+                            room->ranks, operand->dims, nesting, room->extent);
+}
+
+static sdg_status_t vectors_store(const sdg_call_t *call, const room_t *room) {
+  for (int i = 0; i < call->operands; i++) {
+    if (!call->operand[i].descriptor)
+      continue;
+    SDG_TRY(vector_store(&call->operand[i], i, room));
+    hints_store(&call->operand[i], room->records, room->ranks, i);
+  }
+  if (!call->op_descriptor)
+    return SDG_OK;
+  int sizes = room->records[0]->sizes;
+  for (int r = 0; r < room->ranks; r++)
+    memcpy(room->extent + (size_t)r * (size_t)sizes, room->records[r]->size,
+           (size_t)sizes * sizeof *room->extent);
+  return sdg_tag_set_vector(call->op_descriptor, call->op_generation,
+                            room->ranks, sizes, NULL, room->extent);
 }
 
 static sdg_status_t details_agree(const sdg_call_t *call,
@@ -338,20 +284,11 @@ static sdg_status_t details_agree(const sdg_call_t *call,
              : SDG_OK;
 }
 
-// What one agreement needs for each rank.
-typedef struct room {
-  int ranks;
-  char (*all)[SDG_CHANNEL_RECORD_BYTES];
-  size_t *bytes;
-  const record_t **records;
-  int64_t *extent; // SDG_AGREE_SIZES of each rank
-  sdg_detail_counts_t *counts;
-} room_t;
-
 static void room_free(room_t *room) {
   free(room->all);
   free(room->bytes);
   free(room->records);
+  free(room->nest);
   free(room->extent);
   free(room->counts);
   *room = (room_t){.ranks = 0};
@@ -369,10 +306,11 @@ static sdg_status_t room_get(int ranks, room_t **out) {
   room->all = malloc(count * sizeof *room->all);
   room->bytes = malloc(count * sizeof *room->bytes);
   room->records = malloc(count * sizeof *room->records);
+  room->nest = malloc(count * sizeof *room->nest);
   room->extent = malloc(count * SDG_AGREE_SIZES * sizeof *room->extent);
   room->counts = malloc(count * sizeof *room->counts);
-  if (!room->all || !room->bytes || !room->records || !room->extent ||
-      !room->counts) {
+  if (!room->all || !room->bytes || !room->records || !room->nest ||
+      !room->extent || !room->counts) {
     room_free(room);
     return sdg_fail(SDG_E_NO_MEMORY, "records of %d ranks", ranks);
   }
@@ -429,7 +367,7 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
   if (status == SDG_E_DIVERGED)
     status = sdg_job_fail(status);
   if (status == SDG_OK)
-    status = vectors_store(call, records, group->count, room->extent);
+    status = vectors_store(call, room);
   if (status == SDG_OK)
     status = details_agree(call, records, group->count, room->counts, details);
   return status;

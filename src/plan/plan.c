@@ -102,9 +102,7 @@ sdg_status_t sdg_plan_tensor(sdg_plan_t *plan, const sdg_operand_t *operand,
   sdg_slab_t slab = {
       .operand = index, .elem_bytes = operand->elem_bytes, .box = *box};
   memcpy(slab.stride, operand->stride, sizeof slab.stride);
-  bool agreed = operand->nesting[0] > 0;
-  memcpy(slab.nesting, agreed ? operand->nesting : operand->stride,
-         sizeof slab.nesting);
+  memcpy(slab.nesting, sdg_operand_nesting(operand), sizeof slab.nesting);
   return slab_add(plan, &slab, out_slab);
 }
 
@@ -159,7 +157,7 @@ sdg_status_t sdg_plan_hold(sdg_plan_t *plan, const sdg_box_t *box, int like,
   slab.operand = SDG_SLAB_HELD - plan->helds++;
   slab.offset_bytes = 0;
   slab.box = *box;
-  sdg_slab_pack(box, plan->slab[like].stride, slab.stride);
+  sdg_slab_pack(box, plan->slab[like].nesting, slab.stride);
   return slab_add(plan, &slab, out_slab);
 }
 
@@ -167,9 +165,7 @@ sdg_status_t sdg_plan_scratch_of(sdg_plan_t *plan, const sdg_box_t *box,
                                  int elem_bytes, int like, int *out_slab) {
   // A copy: adding a slab may move the array.
   const sdg_slab_t model = plan->slab[like];
-  SDG_TRY(sdg_plan_packed(plan, box, model.stride, elem_bytes, out_slab));
-  memcpy(plan->slab[*out_slab].nesting, model.nesting, sizeof model.nesting);
-  return SDG_OK;
+  return sdg_plan_packed(plan, box, model.nesting, elem_bytes, out_slab);
 }
 
 sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
@@ -201,7 +197,7 @@ sdg_status_t sdg_plan_within(sdg_plan_t *plan, int within, size_t offset_bytes,
   slab.operand = SDG_SLAB_SCRATCH;
   slab.offset_bytes = plan->slab[within].offset_bytes + offset_bytes;
   slab.box = *box;
-  sdg_slab_pack(box, plan->slab[like].stride, slab.stride);
+  sdg_slab_pack(box, plan->slab[like].nesting, slab.stride);
   return slab_add(plan, &slab, out_slab);
 }
 

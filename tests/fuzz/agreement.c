@@ -46,11 +46,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     two[i].record.check = check_of(&two[i].record);
   if (!record_sound(&two[0].record) || !record_sound(&two[1].record))
     return 0;
+  sdg_nest_t nest[2];
   int64_t extent[2 * SDG_AGREE_SIZES];
   const record_t *records[] = {&two[0].record, &two[1].record};
   sdg_status_t status = records_compare(records[0], 0, records[1], 1);
   FUZZ_HOLDS(status == records_compare(records[1], 1, records[0], 0));
   if (status == SDG_OK && records[0]->operands == call.operands)
-    FUZZ_HOLDS(vectors_store(&call, records, 2, extent) == SDG_OK);
+    FUZZ_HOLDS(vectors_store(&call, &(room_t){.ranks = 2,
+                                              .records = records,
+                                              .nest = nest,
+                                              .extent = extent}) == SDG_OK);
   return 0;
 }

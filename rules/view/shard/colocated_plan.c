@@ -70,10 +70,6 @@ static int group_of(const sdg_colocation_t *colocation, const sdg_op_t *op,
              : -1;
 }
 
-static const int64_t *nesting_of(const sdg_operand_t *operand) {
-  return operand->nesting[0] > 0 ? operand->nesting : operand->stride;
-}
-
 // The strides of a moved tensor: those of an operand that stays and must have
 // equal ones; else packed, with dimensions nested as in the first operand of
 // its group.
@@ -96,7 +92,7 @@ static void strides_choose(const sdg_colocation_t *colocation,
       return;
     }
   }
-  sdg_slab_pack(box, nesting_of(&call->operand[first]), out);
+  sdg_slab_pack(box, sdg_operand_nesting(&call->operand[first]), out);
 }
 
 static sdg_status_t moved_add(const sdg_colocation_t *colocation,
@@ -214,7 +210,7 @@ static sdg_status_t room_make(maker_t *m, int index) {
   sdg_box_t is = own_box(m, &m->tagging->placement[index]);
   sdg_box_t at = own_box(m, sdg_colocate_at(m->colocation, index));
   SDG_TRY(sdg_plan_strided(m->plan, &at, m->state->moved.operand[index].stride,
-                           nesting_of(operand), operand->elem_bytes,
+                           sdg_operand_nesting(operand), operand->elem_bytes,
                            &m->state->room[index]));
   sdg_plan_rehome(m->plan, index, m->state->room[index]);
   return sdg_plan_operand(m->plan, m->colocation->call, index, &is,

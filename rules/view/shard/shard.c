@@ -111,22 +111,12 @@ static bool agreement_due(const sdg_call_t *call, const sdg_rules_t *rules) {
          (sdg_options_get()->check && !call->is_query);
 }
 
-static void nesting_fill(sdg_call_t *call) {
-  for (int i = 0; i < call->operands; i++) {
-    sdg_operand_t *operand = &call->operand[i];
-    const sdg_tag_vector_t *vector =
-        sdg_tag_vector(operand->descriptor, operand->generation);
-    if (vector)
-      memcpy(operand->nesting, vector->nesting, sizeof operand->nesting);
-  }
-}
-
 static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
                                  const sdg_op_t *op, int64_t wait_ns,
                                  way_t *out_way) {
   sdg_shard_verdict_t verdict;
   const sdg_tagging_t *tagging = &verdict.tagging;
-  nesting_fill(call);
+  sdg_tag_nest(call);
   SDG_TRY(sdg_shard_derive(call, rules, op, &verdict));
   *out_way = verdict.tagged ? WAY_DONE : WAY_UNTAGGED;
   if (!verdict.tagged)
@@ -279,7 +269,7 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   if (!entry) {
     if (!stage->numbered)
       sdg_step_foresee(call);
-    nesting_fill(call);
+    sdg_tag_nest(call);
     sdg_status_t status = entry_make(call, rules, op, &key, &entry);
     if (status != SDG_OK) {
       if (!stage->numbered)

@@ -20,6 +20,7 @@
 #include "rules/view/whole/place.h"
 #include "rules/view/whole/settle.h"
 #include "src/base/options.h"
+#include "src/call/tag.h"
 #include "src/exchange/exchange.h"
 #include "src/job/job.h"
 
@@ -99,7 +100,7 @@ static int more_of(const sdg_call_t *call, const sdg_op_t *op) {
   return first ? -1 : operand;
 }
 
-static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rules_t *rules,
+static sdg_status_t entry_get(sdg_call_t *call, const sdg_rules_t *rules,
                               const sdg_op_t *op, const sdg_section_t *section,
                               sdg_buffers_t *table,
                               sdg_plan_entry_t **out_entry) {
@@ -113,9 +114,10 @@ static sdg_status_t entry_get(const sdg_call_t *call, const sdg_rules_t *rules,
       key.placed[i] ^= 1;
   }
   *out_entry = sdg_plan_cache_find(&key);
-  return *out_entry
-             ? SDG_OK
-             : entry_make(call, rules, op, section, table, &key, out_entry);
+  if (*out_entry)
+    return SDG_OK;
+  sdg_tag_nest(call);
+  return entry_make(call, rules, op, section, table, &key, out_entry);
 }
 
 // ---- carrying it out -------------------------------------------------------
