@@ -36,7 +36,8 @@ static bool cut(const sdg_placement_t *p, int dim) {
   return p->split[dim].axes > 0;
 }
 
-// The placement of an operand that the program gives it.
+// Takes reading `reading` of where an operand is, so that the operand does not
+// move. index < 0: the call has no such operand.
 static sdg_status_t stay(sdg_colocation_t *colocation, int index, int reading) {
   if (index < 0)
     return SDG_OK;
@@ -46,10 +47,10 @@ static sdg_status_t stay(sdg_colocation_t *colocation, int index, int reading) {
                             &colocation->tagging.placement[index]);
 }
 
-// ---- queries, and what lies beside them ------------------------------------
+// ---- queries, residual, output ---------------------------------------------
 
-// The section for queries that every rank has in full; -1 if neither a tag nor
-// an unambiguous section says so.
+// The reading in which every rank has the whole operand, if a section states it
+// or if the operand has no other reading; otherwise -1.
 static int uncut(const sdg_colocation_t *colocation, int index) {
   for (int k = 0; k < colocation->places[index]; k++)
     if ((colocation->place[index][k].section ||
@@ -59,8 +60,8 @@ static int uncut(const sdg_colocation_t *colocation, int index) {
   return -1;
 }
 
-// The placement of sequences with these extents, cut like the keys; *out_can is
-// false if the keys have other extents.
+// Creates the placement of sequences with the extents of `is`, cut like the
+// keys. *out_can is false if a cut dimension of the keys has another extent.
 static sdg_status_t beside_keys(const sdg_colocation_t *colocation,
                                 const sdg_placement_t *is,
                                 const sdg_placement_t *keys, bool *out_can,
@@ -80,7 +81,8 @@ static sdg_status_t beside_keys(const sdg_colocation_t *colocation,
              : SDG_OK;
 }
 
-// Queries whose vectors are split are colocated with the leading keys.
+// Queries that are cut along VECTOR, and not along TIME, move: the plan cuts
+// them like the keys.
 static sdg_status_t queries_follow(sdg_colocation_t *colocation,
                                    const sdg_attention_t *a) {
   const int beside[] = {a->q, a->residual, a->dq};
@@ -103,7 +105,7 @@ static sdg_status_t queries_follow(sdg_colocation_t *colocation,
   return status;
 }
 
-// Gradients and residuals have the descriptor of the queries.
+// Residual and dq have the descriptor of the queries, so they have its reading.
 static sdg_status_t queries_place(sdg_colocation_t *colocation,
                                   const sdg_attention_t *a, int lead) {
   int reading = lead == a->q ? colocation->is[a->q] : uncut(colocation, a->q);
@@ -130,7 +132,7 @@ static int64_t output_size(const sdg_attention_descriptor_t *desc) {
   return desc->o_projected ? desc->o_projected : each * desc->heads;
 }
 
-// Sequences that are shorter than their descriptors state do not move.
+// Queries and output can move only if none of their sequences is padded.
 static void moved_check(sdg_colocation_t *colocation,
                         const sdg_attention_t *a) {
   const int moved[] = {a->q, a->o};
@@ -157,8 +159,9 @@ static sdg_status_t output_place(sdg_colocation_t *colocation,
 
 // ---- keys and values -------------------------------------------------------
 
-// The required extents; a time of -1 stands for any. Windows with bounds count
-// queries and keys from the same element.
+// The extents that keys or values must have; a time of -1 permits any. If
+// queries and keys are both cut along time, the window must permit it: either
+// both have equally many elements, or each query sees all keys.
 typedef struct shape {
   int64_t time, batch, vector;
   sdg_band_t band; // of split sequences
@@ -178,9 +181,9 @@ static bool has_shape(const sdg_placement_t *p, const sdg_placement_t *q,
           sdg_band_is_all(&shape->band, queries, time));
 }
 
-// A section for these operands has precedence over the section of the call, and
-// that over the reading that every rank has all of them. -1: no section has
-// this shape.
+// The reading of an operand that has this shape; -1 if none has. The section of
+// the operand comes before that of the call, and both before the reading that
+// every rank has the whole.
 static int reading_find(const sdg_colocation_t *colocation, int index,
                         const sdg_placement_t *q, const shape_t *shape) {
   for (int pass = 0; pass < 2; pass++)
@@ -245,7 +248,7 @@ sdg_status_t sdg_attention_colocate(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// ---- what is right for a plan ----------------------------------------------
+// ---- the check before a plan -----------------------------------------------
 
 static bool extent_equal(const sdg_placement_t *a, const sdg_placement_t *b,
                          int dim) {

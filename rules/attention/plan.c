@@ -25,7 +25,8 @@ const char *sdg_attention_obstacle(const sdg_call_t *call,
 
 // ---- the plan --------------------------------------------------------------
 
-// Chooses the strategy from what is equal on all ranks.
+// Whether the plan shares heads. Uses only facts that are equal on all ranks,
+// so that all ranks choose alike.
 static sdg_status_t strategy_choose(sdg_attention_maker_t *m, bool *out_heads) {
   sdg_strategy_t said = m->section->attention;
   const char *why = sdg_attention_heads_obstacle(m);
@@ -105,14 +106,14 @@ static bool cut_alike(const sdg_placement_t *a, const sdg_placement_t *b) {
   return alike;
 }
 
-// Whether ranks have addends of the call's results.
+// Whether results of the call are sums over ranks.
 static bool has_terms(const sdg_attention_maker_t *m) {
   return (m->a.kind == SDG_ATTENTION_WEIGHTS && m->sum_axes) ||
          (m->a.kind == SDG_ATTENTION_DATA && m->returns);
 }
 
-// Each rank needs exactly what it has, because the plan uses the reserve space
-// of the program's own call.
+// Whether every rank has exactly the keys and values that its queries see, so
+// that the program's own call sees the right ones.
 static bool has_needs(const sdg_attention_maker_t *m) {
   const sdg_tagging_t *tagging = m->tagging;
   for (int r = 0; r < tagging->ranks; r++)
@@ -126,7 +127,9 @@ static bool has_needs(const sdg_attention_maker_t *m) {
   return true;
 }
 
-// Whether ranks have the same gradients of parameters that the program adds up.
+// Whether the program adds up gradients of parameters over ranks that all
+// compute the same gradients: ranks along an axis that cuts neither queries nor
+// keys, and over which sundog does not sum.
 static bool counts_twice(const sdg_attention_maker_t *m) {
   const sdg_section_t *section = m->tagging->section;
   sdg_axes_t terms = sdg_placement_axes(m->rows);
@@ -157,7 +160,8 @@ static sdg_status_t way_make(sdg_attention_maker_t *m, bool sequence) {
              : plan_make(m, heads);
 }
 
-// Decides whether queries and keys move, from their placements and the windows.
+// Fills the maker from the placements and the windows. Afterwards m->moves and
+// m->merges tell whether keys move.
 static sdg_status_t maker_fill(sdg_attention_maker_t *m, bool sequence) {
   const sdg_placement_t *p = m->tagging->placement;
   const sdg_placement_t *keys = &p[m->a.k], *values = &p[m->a.v];
@@ -173,8 +177,8 @@ static sdg_status_t maker_fill(sdg_attention_maker_t *m, bool sequence) {
               sdg_attention_merge_applies(m->rows, keys) &&
               !sdg_attention_merge_obstacle(m);
   m->sums = sdg_attention_maker_sums(m, keys, values);
-  // Uses the same keys as the program's own calls, forward and for gradients of
-  // parameters, because these share one reserve space.
+  // All calls that use one reserve space must use the same keys: the forward
+  // call, and both calls for gradients.
   m->everything = !sequence || m->sums ||
                   (!m->local && m->section->attention == SDG_STRATEGY_GATHER);
   return sdg_attention_maker_init(m, keys, values);
@@ -196,8 +200,8 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
                   sdg_placement_splits(&p[m.a.k], SDG_SEQUENCE_TIME) ||
                   sdg_placement_splits(&p[m.a.v], SDG_SEQUENCE_TIME);
   sdg_status_t status = maker_fill(&m, sequence);
-  // Ranks with the same queries have the same addends, unless they have
-  // different keys.
+  // Ranks with the same queries and the same keys have equal gradients of
+  // parameters, so no sum is needed along their axes.
   m.sum_axes =
       tagging->sum_axes & (sdg_placement_axes(m.rows) |
                            (m.merges ? sdg_placement_axes(&p[m.a.k]) : 0));

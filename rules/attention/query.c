@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory attention needs if the queries of a rank see keys of other
-// ranks.
+// Answers the query for attention's workspace and reserve space: more than the
+// vendor's library reports if the queries of a rank see keys of other ranks.
 #include "rules/attention/rule.h"
 
 #include <cudnn.h>
@@ -10,7 +10,8 @@
 #include "rules/vendor/sequence.h"
 #include "src/call/tag.h"
 
-// The limit over all ranks, for any cut of the keys.
+// The sum of all ranks' limits for the number of keys. It holds wherever the
+// keys are cut.
 static int64_t limits_sum(const sdg_operand_t *limits) {
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(limits->descriptor, limits->generation);
@@ -20,9 +21,10 @@ static int64_t limits_sum(const sdg_operand_t *limits) {
   return sum;
 }
 
-// The most keys that `queries` queries of a rank see, for sequences within the
-// limits: the sum of the ranks' limits, or this rank's limit and the halo. Tags
-// may cut keys differently from the section, which then only defines windows.
+// The largest number of keys that `queries` queries of a rank can see: all keys
+// of the sequence, or this rank's keys and the halo of the window. If the
+// section does not cut the keys, the length of the sequence is at most the sum
+// of the ranks' limits; tags of the program may cut it then.
 static int64_t keys_max(const sdg_call_t *call, const sdg_tagging_t *tagging,
                         int64_t queries) {
   const sdg_section_t *section = tagging->section;

@@ -49,8 +49,8 @@ static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
                               : SDG_OK;
 }
 
-// The limits of keys, as sdg_attention_descriptor_limits reads them from the
-// descriptor. The ranks agree on it in either way.
+// The limits of keys from the descriptor. The ranks agree on them, as on the
+// limits of a query's operand.
 static int attention_sizes(const sdg_call_t *call, int64_t *out) {
   sdg_operand_t limits = {.descriptor = call->op_descriptor};
   if (is_query(call) || !sdg_attention_descriptor_limits(&limits))
@@ -68,7 +68,7 @@ static sdg_status_t attention_details(const sdg_call_t *call, int index,
   if (operand->kind != SDG_OPERAND_SEQUENCE)
     return SDG_OK;
   SDG_TRY(sdg_attention_lengths_read(operand, &own, &lengths));
-  *out_number = lengths.length; // from malloc; this owns it
+  *out_number = lengths.length; // the caller frees it
   *out_count = lengths.length ? (int)(lengths.batches * lengths.beams) : 0;
   return SDG_OK;
 }

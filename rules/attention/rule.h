@@ -21,7 +21,7 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
 sdg_status_t sdg_attention_share(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_plan_t **out_plan) SDG_MUST_CHECK;
-/* See note() of sdg_op_t. */
+/* See note() of sdg_op_reuse_t. */
 sdg_status_t sdg_attention_note(const sdg_call_t *call,
                                 const sdg_plan_t *plan) SDG_MUST_CHECK;
 

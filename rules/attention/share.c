@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in the whole view: each rank computes its own queries, or, for all
-// queries, the contribution of its own keys. Gradients of keys that several
-// ranks see are summed over these ranks.
+// Attention in the whole view. Either queries are cut, and each rank computes
+// its own queries; or keys are cut, and each rank computes the part that its
+// keys have in the results of all queries. Gradients of keys that several ranks
+// see are summed over these ranks.
 #include <string.h>
 
 #include "rules/attention/call/kept.h"
@@ -47,7 +48,7 @@ static sdg_status_t output_add(sdg_attention_maker_t *m, int index,
   return status;
 }
 
-// The steps of dw add its slab.
+// Adds all outputs but dw, which the steps that compute it add.
 static sdg_status_t outputs_add(sdg_attention_maker_t *m) {
   if (m->a.kind == SDG_ATTENTION_FORWARD)
     return output_add(m, m->a.o, m->rows);
@@ -89,9 +90,9 @@ static sdg_status_t lengths_hash(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Whether the ranks can share the call: a split cuts queries or keys and, for a
-// gradient, equals the split of the forward call. m->rows is NULL if they
-// cannot.
+// Finds how the ranks share the call: gradients are shared like their forward
+// call. Leaves m->rows NULL if the ranks cannot share it, or if neither queries
+// nor keys are cut.
 static sdg_status_t rows_find(sdg_attention_maker_t *m) {
   const sdg_placement_t *rows = &m->tagging->placement[m->a.q];
   const sdg_attention_kept_t *kept =

@@ -8,8 +8,9 @@
 #include "src/base/log.h"
 #include "src/job/job.h"
 
-// The rank's own elements along the sequence. Queries that were colocated with
-// their keys: all elements, because the program states the windows of all.
+// The rank's own elements along the sequence. For an operand that moves to be
+// colocated with another one it is the whole sequence, because then the program
+// states the windows of all queries.
 static sdg_range_t own_range(const sdg_attention_maker_t *m, int index) {
   const sdg_placement_t *p = &m->tagging->placement[index];
   if (m->call->operand[index].is_colocated)
@@ -18,9 +19,9 @@ static sdg_range_t own_range(const sdg_attention_maker_t *m, int index) {
       .dim[SDG_SEQUENCE_TIME];
 }
 
-// The line of the rules that would match the program's windows, as far as this
-// rank's piece shows. For a side on which windows end only with the piece, the
-// number is unknown.
+// Writes which line of the rules would agree with the program's windows, as far
+// as this rank's piece shows. Where windows end only at the end of the piece,
+// their true size on that side is unknown.
 static void line_write(const sdg_attention_maker_t *m,
                        const sdg_windows_t *windows, sdg_range_t queries,
                        sdg_range_t own, char *out, size_t out_bytes) {
@@ -53,8 +54,9 @@ static void line_write(const sdg_attention_maker_t *m,
         before ? ",AFTER" : "");
 }
 
-// If windows end inside no rank's piece, only the rules can state that side: in
-// a piece of 10, the largest visible window is 8 before the query.
+// Warns that the rules' window cannot be compared with the program's, if no
+// piece is large enough for a window to end inside it. Example: a piece of 10
+// elements shows windows that reach at most 8 elements before the query.
 static void unseen_say(const sdg_attention_maker_t *m) {
   const sdg_part_t *part =
       &m->tagging->placement[m->a.k].part[SDG_SEQUENCE_TIME];
@@ -111,8 +113,9 @@ static sdg_status_t unsaid(const sdg_attention_maker_t *m) {
                   m->call->entry_name, m->section->name, line);
 }
 
-// Each rank sees its own keys: those of its own members of the batch, the same
-// ones for equal queries.
+// Checks the placements for `window = local`, where queries see only the keys
+// of their own rank. Ranks with the same queries must have the same keys, cut
+// along the batch like the queries.
 static sdg_status_t local_check(const sdg_attention_maker_t *m) {
   const sdg_placement_t *p = m->tagging->placement;
   const int own[] = {m->a.k, m->a.v};
@@ -127,9 +130,9 @@ static sdg_status_t local_check(const sdg_attention_maker_t *m) {
   return SDG_OK;
 }
 
-// Windows count queries and keys from the same element if there are as many of
-// both, or if this rank has all of one of them. Otherwise only windows without
-// bounds are unambiguous.
+// A window of sizes counts queries and keys from the same element. That is
+// clear if there are equally many of both, or if one of them is not split.
+// Otherwise only a window without limits is accepted.
 sdg_status_t sdg_attention_maker_windows(sdg_attention_maker_t *m) {
   const sdg_section_t *section = m->section;
   const sdg_placement_t *p = m->tagging->placement;

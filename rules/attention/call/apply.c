@@ -13,13 +13,13 @@
 
 enum { Q, K, V, O, SEQUENCES, MORE = SEQUENCES };
 
-// What the sub-call stores. `lo` begins one block of memory: the windows, then
-// the lengths of queries and of keys, which are copied to the end of the
-// workspace.
+// What the sub-call stores. `lo` is the address of one block of memory: lo, hi,
+// then the lengths of queries, then those of keys. The lengths are copied to
+// the end of the workspace.
 typedef struct state {
   sdg_attention_kind_t kind;
   bool adds, residual, apart;
-  int reserve; // which tensor; 0: none
+  int reserve; // index of its tensor in run->data; 0: none
   size_t reserve_bytes;
   cudnnAttnDescriptor_t attention;
   cudnnSeqDataDescriptor_t sequence[SEQUENCES];
@@ -39,7 +39,7 @@ static void state_destroy(void *op) {
   free(state);
 }
 
-// The lengths in device memory are those of the descriptors.
+// Copies the lengths of the descriptors to device memory.
 static bool lengths_upload(const sdg_subcall_run_t *run, int **out_q,
                            int **out_k) {
   const state_t *state = run->op;
@@ -53,7 +53,7 @@ static bool lengths_upload(const sdg_subcall_run_t *run, int **out_q,
              cudaMemcpyHostToDevice, stream) == cudaSuccess;
 }
 
-// The program's parameters and reserve space, or the plan's.
+// Parameters and reserve space of a sub-call: the program's, or the plan's.
 typedef struct given {
   size_t weight_bytes, reserve_bytes;
   const void *weights;
@@ -125,7 +125,7 @@ static void lengths_fill(const int *length, int full, size_t count, int *out) {
     out[i] = length ? length[i] : full;
 }
 
-// Windows and lengths, in one block of memory.
+// Allocates the block of windows and lengths, and fills it.
 static sdg_status_t numbers_fill(const sdg_attention_apply_t *sub,
                                  state_t *state) {
   size_t rows = sub->lo ? (size_t)extent(&sub->q, SDG_SEQUENCE_TIME) : 0;

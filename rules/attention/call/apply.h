@@ -16,27 +16,30 @@ typedef struct sdg_attention_apply {
   const sdg_subcall_tensor_t *residual; /* FORWARD; or NULL */
   sdg_subcall_tensor_t dq, dk, dv;      /* DATA */
   sdg_subcall_tensor_t dw;              /* WEIGHTS */
-  bool adds;
+  bool adds; /* WEIGHTS: the results are added to the numbers in dw */
   /* For each query: its first key, and the one after its last, as indices into
    * k. NULL for WEIGHTS, which uses those of the forward call. Copied. */
   const int *lo, *hi;
   /* Lengths of the sequences of q and o, and of k and v, in elements, at least
    * 1 each; NULL: all sequences are full. Copied. */
   const int *q_length, *k_length;
-  /* True: all tensors are the plan's, and the sub-call uses neither the
-   * program's parameters nor its reserve space. In training `reserve` is a slab
-   * for the reserve space, otherwise -1. */
+  /* True: all tensors are slabs of the plan, and the sub-call uses neither the
+   * program's parameters nor its reserve space. Then `reserve` is the slab that
+   * serves as reserve space in training, and -1 for inference. */
   bool apart;
   int reserve;
 } sdg_attention_apply_t;
 
-/* Adds a slab for the reserve space of a descriptor with these values. */
+/* Adds to the plan a slab that is large enough for the reserve space of a
+ * descriptor with these values. SDG_E_VENDOR_CALL if the vendor's library does
+ * not tell the size. */
 sdg_status_t sdg_attention_apply_reserve(sdg_plan_t *plan,
                                          const sdg_attention_descriptor_t *desc,
                                          int *out_slab) SDG_MUST_CHECK;
 
-/* Adds the sub-call. It uses the program's reserve space, if the call has one.
- * SDG_E_ATTENTION_RESERVE if that is too small. */
+/* Adds the sub-call to the plan. Unless `apart` is true, it uses the reserve
+ * space of the program's call, if that has one. SDG_E_ATTENTION_RESERVE if that
+ * reserve space is too small. */
 sdg_status_t
 sdg_attention_apply_add(sdg_plan_t *plan, const sdg_call_t *call,
                         const sdg_attention_apply_t *sub) SDG_MUST_CHECK;

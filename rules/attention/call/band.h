@@ -28,7 +28,7 @@ sdg_range_t sdg_band_need(const sdg_band_t *band, sdg_range_t queries,
 bool sdg_band_is_all(const sdg_band_t *band, int64_t queries, int64_t keys);
 
 /* Windows of `count` queries as programs give them: query t sees the existing
- * keys j with lo[t] <= j < hi[t]; the bounds may lie beyond the keys. */
+ * keys j with lo[t] <= j < hi[t]. The bounds may lie beyond the keys. */
 typedef struct sdg_windows {
   const int *lo, *hi;
   int64_t count;
@@ -44,18 +44,21 @@ sdg_range_t sdg_windows_need(const sdg_windows_t *windows, int64_t first,
  * sees none of them. Example: band 3,1, query 10, keys [8, 20): [0, 4). */
 sdg_range_t sdg_band_among(const sdg_band_t *band, int64_t row,
                            sdg_range_t keys);
-/* The first query whose window differs from the band's, for keys `keys`. The
- * windows' first query is query `first`. -1 if all agree. */
+/* Compares windows with those of a band, for the keys in `keys`. windows->lo[0]
+ * belongs to query `first` of the band. Returns the index of the first window
+ * that differs, counted from 0; -1 if none differs. */
 int64_t sdg_windows_differ(const sdg_windows_t *windows, const sdg_band_t *band,
                            int64_t first, sdg_range_t keys);
 
-/* Finds the band that yields these windows for `keys` keys; queries and keys
- * are counted from the same element. A side on which all windows end only at
- * the last existing key is SDG_BAND_UNBOUND. False if no band yields them. */
+/* Finds the band that yields these windows for `keys` keys. Queries and keys
+ * are counted from the same element. If no window ends before the first or the
+ * last key, that side of the band is SDG_BAND_UNBOUND. False if no band yields
+ * these windows. */
 bool sdg_windows_band(const sdg_windows_t *windows, int64_t keys,
                       sdg_band_t *out_band);
 
-/* Converts a query's window `row` to indices counted from need.lo. */
+/* Converts a query's window `row` to indices counted from need.lo; an empty
+ * window becomes [0, 0). */
 void sdg_band_shift(sdg_range_t row, sdg_range_t need, int *out_lo,
                     int *out_hi);
 

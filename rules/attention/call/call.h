@@ -23,7 +23,7 @@ typedef struct sdg_attention {
   int dq, dk, dv, dw;
   int w;                 /* all parameters; absent if there are no parameters */
   bool same;             /* keys and values are one tensor */
-  int current;           /* the one query that is computed; negative: all */
+  int current;           /* index of the only query to compute; < 0: all */
   sdg_windows_t windows; /* of the operand's queries; unset for WEIGHTS */
   bool adds;             /* the call adds to dw */
   const void *weights;
@@ -32,7 +32,8 @@ typedef struct sdg_attention {
   size_t reserve_bytes;
 } sdg_attention_t;
 
-/* False if the real function rejects the call on every rank. */
+/* Reads a call of multi-head attention. `out` borrows from the call. False if
+ * the real function rejects the call on every rank. */
 bool sdg_attention_read(const sdg_call_t *call, sdg_attention_t *out);
 
 #endif

@@ -24,16 +24,17 @@ typedef struct sdg_attention_descriptor {
   int q_time, k_time, batch, beam;                        /* limits */
 } sdg_attention_descriptor_t;
 
-/* False if the vendor's library cannot read it; nothing is reported. */
+/* Reads the values of a cudnnAttnDescriptor_t. False, without a report, if it
+ * is NULL or the vendor's library cannot read it. */
 bool sdg_attention_descriptor_get(const void *descriptor,
                                   sdg_attention_descriptor_t *out);
 /* Creates a descriptor with these values. The caller destroys it.
- * SDG_E_VENDOR_CALL. */
+ * SDG_E_VENDOR_CALL if the vendor's library refuses the values. */
 sdg_status_t
 sdg_attention_descriptor_create(const sdg_attention_descriptor_t *values,
                                 cudnnAttnDescriptor_t *out) SDG_MUST_CHECK;
 
-/* Whether it applies dropout in training. */
+/* Whether attention with these values applies dropout in training. */
 bool sdg_attention_descriptor_drops(cudnnHandle_t handle,
                                     const sdg_attention_descriptor_t *values);
 
@@ -45,15 +46,16 @@ typedef struct sdg_attention_room {
   size_t weight_bytes, work_bytes, reserve_bytes;
 } sdg_attention_room_t;
 /* The sizes in bytes that the vendor's library reports for these values.
- * SDG_E_VENDOR_CALL. */
+ * SDG_E_VENDOR_CALL if it reports an error. */
 sdg_status_t
 sdg_attention_descriptor_room(cudnnHandle_t handle,
                               const sdg_attention_descriptor_t *values,
                               sdg_attention_room_t *out) SDG_MUST_CHECK;
 
-/* Fill the operand's extents from operand->descriptor, like sdg_sequence_get.
- * _limits: the limits of the keys. _parameters: all parameters as one
- * vector. */
+/* Fill type, extents and strides of an operand from operand->descriptor, an
+ * attention descriptor. _limits: the largest keys that it permits, time x batch
+ * x beam x vector. _parameters: all parameters as one vector, 1 x 1 x 1 x
+ * their number. False if the vendor's library cannot read the descriptor. */
 bool sdg_attention_descriptor_limits(sdg_operand_t *operand);
 bool sdg_attention_descriptor_parameters(sdg_operand_t *operand,
                                          cudnnHandle_t handle);

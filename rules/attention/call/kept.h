@@ -9,6 +9,7 @@
 #include "src/base/status.h"
 #include "src/geometry/placement.h"
 
+/* How a forward call was shared. */
 typedef struct sdg_attention_kept {
   sdg_windows_t windows; /* of all queries; owned */
   sdg_placement_t rows;  /* of the queries */
@@ -16,12 +17,13 @@ typedef struct sdg_attention_kept {
   uint64_t hash;         /* of all the above */
 } sdg_attention_kept_t;
 
-/* Records that a forward call was shared. Copies everything. */
+/* Records how the forward call with this reserve space was shared. Copies
+ * windows and rows. SDG_E_NO_MEMORY. */
 sdg_status_t sdg_attention_kept_put(const void *reserve,
                                     const sdg_windows_t *windows,
                                     const sdg_placement_t *rows,
                                     uint64_t lengths) SDG_MUST_CHECK;
-/* Records that a forward call was not shared. */
+/* Records that the forward call with this reserve space was not shared. */
 void sdg_attention_kept_drop(const void *reserve);
 /* What the last forward call with this reserve space recorded; NULL if it was
  * not shared. Borrowed until the next put. */

@@ -61,7 +61,7 @@ static void bound_note(bound_t *bound, int rank, sdg_range_t time,
   }
 }
 
-// One rank's piece.
+// Narrows the bounds of all sequences by the lengths that one rank has stated.
 static sdg_status_t piece_note(const sdg_call_t *call,
                                const sdg_tagging_t *tagging, int index,
                                int rank, const sdg_attention_lengths_t *l,

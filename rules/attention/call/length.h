@@ -17,19 +17,21 @@ typedef struct sdg_attention_lengths {
                 * NULL: all are full */
 } sdg_attention_lengths_t;
 
-/* Reads the lengths from this rank's descriptor; its elements are `own`. */
+/* Reads the lengths from this rank's descriptor, whose tensor is box `own` of
+ * the global tensor. The caller frees `out`. SDG_E_NO_MEMORY. */
 sdg_status_t
 sdg_attention_lengths_read(const sdg_operand_t *operand, const sdg_box_t *own,
                            sdg_attention_lengths_t *out) SDG_MUST_CHECK;
-/* Shard view: computes the lengths of whole sequences from the lengths of
- * pieces that the ranks exchanged. SDG_E_ATTENTION if these contradict each
- * other, or if no rank has an element of some sequence. */
+/* Shard view: computes the lengths of the whole sequences of operand `index`
+ * from the lengths of their pieces, which the ranks have exchanged. The caller
+ * frees `out`. SDG_E_ATTENTION if the lengths of the pieces contradict each
+ * other, or if some sequence has no element on any rank. */
 sdg_status_t
 sdg_attention_lengths_agreed(const sdg_call_t *call,
                              const sdg_tagging_t *tagging, int index,
                              sdg_attention_lengths_t *out) SDG_MUST_CHECK;
-/* Shard view: whether some rank has no element of some sequence, even if other
- * ranks have. */
+/* Shard view: whether, on some rank, the piece of some sequence has length
+ * 0. */
 bool sdg_attention_lengths_none(const sdg_operand_t *operand);
 void sdg_attention_lengths_fini(sdg_attention_lengths_t *lengths);
 
@@ -40,14 +42,15 @@ bool sdg_attention_lengths_equal(const sdg_attention_lengths_t *a,
 sdg_status_t sdg_attention_lengths_hash(const sdg_operand_t *operand,
                                         uint64_t *out_hash) SDG_MUST_CHECK;
 
-/* How many elements of a sequence lie in `time`, which begins at or after
- * lengths->time. Example: length 7, [4, 9): 3; [8, 12): 0. */
+/* How many elements of sequence (batch, beam) lie in `time`, which begins at or
+ * after lengths->time. Example with length 7: 3 in [4, 9), 0 in [8, 12). */
 int64_t sdg_attention_lengths_in(const sdg_attention_lengths_t *lengths,
                                  int64_t batch, int64_t beam, sdg_range_t time);
-/* The same for all sequences of a box, in the order of the vendor's arrays,
- * with 1 in place of 0, which a descriptor cannot express. The caller frees the
- * array. NULL: all are full. *out_blank: whether some sequence has no
- * element. */
+/* sdg_attention_lengths_in for all sequences of a box, in the order of the
+ * vendor's arrays. The array has 1 in place of 0, because a descriptor cannot
+ * express a length of 0; *out_blank tells whether that happened. The caller
+ * frees the array. *out_length is NULL if all sequences are full.
+ * SDG_E_NO_MEMORY. */
 sdg_status_t sdg_attention_lengths_cut(const sdg_attention_lengths_t *lengths,
                                        const sdg_box_t *box, int **out_length,
                                        bool *out_blank) SDG_MUST_CHECK;

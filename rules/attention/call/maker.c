@@ -30,7 +30,8 @@ sdg_box_t sdg_attention_maker_rows(const sdg_attention_maker_t *m, int index,
   return box;
 }
 
-// A descriptor needs room for at least one key, even if queries see none.
+// The keys that the queries in `rows` see; at least one, because a descriptor
+// cannot describe a sequence without elements.
 static sdg_range_t span_of(const sdg_attention_maker_t *m, sdg_range_t rows,
                            int64_t keys) {
   sdg_range_t span = {0, keys};
@@ -99,8 +100,8 @@ void sdg_attention_maker_fini(sdg_attention_maker_t *m) {
   sdg_attention_lengths_fini(&m->keys);
 }
 
-// Every rank has all keys, so the ranks' gradients of these are addends of
-// sums.
+// If the axes that cut the queries cut no keys, every rank has all keys along
+// them, and their gradients are sums over these ranks.
 sdg_axes_t sdg_attention_maker_sums(const sdg_attention_maker_t *m,
                                     const sdg_placement_t *keys,
                                     const sdg_placement_t *values) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks of windows, from their ends.
+// Computes masks on the device from the ends of windows.
 //
 // For key j and a window [lo, hi), min(j - lo + 1/2, hi - 1/2 - j) is at least
-// 1/2 if the key is seen, and at most -1/2 if it is not. Multiplied twice by
-// the largest number it becomes infinite. Only the ends of the windows are
-// copied from the host.
+// 1/2 if the key is seen, and at most -1/2 if it is not. Two products with the
+// largest finite number make it infinite, with its sign. So only the ends of
+// the windows are copied from the host, not a mask of queries x keys.
 #include "rules/attention/call/mask.h"
 
 #include <cuda_runtime_api.h>
@@ -16,8 +16,8 @@
 #include "rules/vendor/vendor.h"
 #include "src/base/vendor.h"
 
-// Vectors with one number per query, one after the other in memory; the keys'
-// indices follow.
+// Vectors with one number per query, one after the other in memory. The indices
+// of the keys follow them.
 enum { LOW, HIGH, LEAST, MOST, SHARE, VECTORS };
 
 // Host memory that the plan owns and copies from.
@@ -55,8 +55,8 @@ static sdg_range_t common(sdg_range_t a, sdg_range_t b) {
   return both;
 }
 
-// The keys that query t sees, counted from the first key of this rank; all keys
-// if it sees none.
+// The keys of this rank that query t sees, counted from this rank's first key;
+// all of this rank's keys if the query sees none of them.
 static sdg_range_t window_of(const sdg_attention_sight_t *sight, int64_t t) {
   sdg_range_t seen = common(sight->row[t], sight->keys);
   if (nothing(seen))
@@ -101,7 +101,7 @@ static sdg_status_t upload_add(sdg_plan_t *plan,
   return sdg_subcall_add(plan, &sub);
 }
 
-// Some of the numbers as a tensor of rows x keys, starting with number `first`.
+// Takes rows x keys numbers of the slab, from number `first` on, as a tensor.
 static sdg_status_t vector_take(sdg_plan_t *plan, int slab, sdg_type_t type,
                                 int64_t first, int64_t rows, int64_t keys,
                                 sdg_subcall_tensor_t *out) {

@@ -3,7 +3,8 @@
 // padding.
 #include "rules/attention/call/maker.h"
 
-// Each rank's own sequences, which are independent of the others'.
+// Whether each rank's piece is a set of sequences of its own (`window = local`
+// for split sequences), so that lengths are not compared between ranks.
 static bool is_apart(const sdg_attention_maker_t *m) {
   const sdg_placement_t *p = m->tagging->placement;
   return m->tagging->section->window == SDG_WINDOW_LOCAL &&
@@ -28,8 +29,8 @@ static sdg_status_t lengths_read(const sdg_attention_maker_t *m, int index,
   return sdg_attention_lengths_read(operand, &own, out);
 }
 
-// Reads the lengths of operand `index`; *out_same: whether `beside` has the
-// same.
+// Reads the lengths of operand `index`. *out_same: whether operand `beside` has
+// the same lengths.
 static sdg_status_t side_measure(const sdg_attention_maker_t *m, int index,
                                  int beside, sdg_attention_lengths_t *out,
                                  bool *out_same) {
@@ -54,6 +55,7 @@ sdg_status_t sdg_attention_maker_measure(sdg_attention_maker_t *m,
   return SDG_OK;
 }
 
+// Whether some sequence has queries in `rows`, but no keys in `need`.
 static bool sees_nothing(const sdg_attention_maker_t *m, const sdg_box_t *rows,
                          sdg_range_t need) {
   sdg_range_t time = rows->dim[SDG_SEQUENCE_TIME];
@@ -68,7 +70,7 @@ static bool sees_nothing(const sdg_attention_maker_t *m, const sdg_box_t *rows,
   return false;
 }
 
-// Whether a piece of some sequence has no elements.
+// Whether some sequence has no elements in `box`.
 static bool has_blanks(const sdg_attention_lengths_t *lengths,
                        const sdg_box_t *box) {
   for (int64_t b = box->dim[SDG_SEQUENCE_BATCH].lo;

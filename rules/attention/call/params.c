@@ -74,7 +74,8 @@ sdg_status_t sdg_attention_param_get(const sdg_call_t *call,
 
 static const int64_t row_major[SDG_DIMS_MAX] = {4, 3, 2, 1};
 
-// The parameter inside a slab that holds all of them, or its packed numbers.
+// Adds a slab that views a part of slab `of`: one parameter among all, or
+// packed numbers with other extents.
 static sdg_status_t view_add(sdg_plan_t *plan, const sdg_call_t *call, int of,
                              size_t offset_bytes, const sdg_box_t *box,
                              const int64_t *stride, int *out) {

@@ -19,7 +19,8 @@ typedef struct sdg_attention_param {
   int64_t packed[4];   /* strides of the packed copy */
 } sdg_attention_param_t;
 
-/* SDG_E_VENDOR_CALL. */
+/* Finds one parameter in the weights of a call. It may be absent (is_there is
+ * false). SDG_E_VENDOR_CALL if the vendor's library reports an error. */
 sdg_status_t sdg_attention_param_get(const sdg_call_t *call,
                                      const sdg_attention_t *a,
                                      cudnnMultiHeadAttnWeightKind_t kind,
@@ -32,7 +33,8 @@ sdg_status_t sdg_attention_param_read(sdg_plan_t *plan, const sdg_call_t *call,
                                       const sdg_attention_param_t *param,
                                       sdg_type_t type,
                                       sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* Adds scratch of that shape. */
+/* Adds packed scratch for the parameter, in the shape that
+ * sdg_attention_param_read returns. */
 sdg_status_t sdg_attention_param_room(sdg_plan_t *plan,
                                       const sdg_attention_param_t *param,
                                       sdg_type_t type,

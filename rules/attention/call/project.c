@@ -100,7 +100,7 @@ sdg_status_t sdg_attention_project_bias(const sdg_attention_project_t *p,
   if (!p->bias[part].is_there)
     return SDG_OK;
   SDG_TRY(sdg_attention_param_room(m->plan, &p->bias[part], p->type, &made));
-  // The real function does not reduce a single row.
+  // cudnnReduceTensor refuses to reduce a single row, so this copies it.
   if (right->box.dim[0].hi > 1)
     SDG_TRY(sdg_subcall_reduce(m->plan, CUDNN_REDUCE_TENSOR_ADD, 1, right, 0,
                                &made));

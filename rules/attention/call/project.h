@@ -25,6 +25,7 @@ typedef struct sdg_attention_project {
   sdg_subcall_tensor_t w[SDG_ATTENTION_PARTS]; /* the existing matrices */
 } sdg_attention_project_t;
 
+/* Fills `each` of sdg_attention_project_t from a descriptor. */
 void sdg_attention_project_each(const sdg_attention_descriptor_t *desc,
                                 int64_t out[SDG_ATTENTION_PARTS]);
 
@@ -46,9 +47,11 @@ sdg_attention_project_left(const sdg_attention_project_t *p, int part,
                            const sdg_subcall_tensor_t *left,
                            const sdg_subcall_tensor_t *right) SDG_MUST_CHECK;
 
-/* Gradients of a projection's existing parameters, written to slab `weights`,
- * which holds all parameters, or added to it if `adds`. W: left^T right. Bias:
- * the sum of the rows of right. */
+/* Gradients of a projection's parameters, if it has them, written to slab
+ * `weights`, which holds all parameters; added to the numbers there if `adds`.
+ *   gradient of W = left^T right
+ *   gradient of the bias = the sum of the rows of right
+ */
 sdg_status_t sdg_attention_project_matrix(const sdg_attention_project_t *p,
                                           int part,
                                           const sdg_subcall_tensor_t *left,

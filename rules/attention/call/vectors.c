@@ -29,7 +29,7 @@ sdg_status_t sdg_attention_rows_room(sdg_plan_t *plan, int64_t n,
   return SDG_OK;
 }
 
-// The memory of a slab as another tensor.
+// The memory of tensor `of`, seen as a tensor with another box and strides.
 static sdg_status_t view(sdg_plan_t *plan, const sdg_subcall_tensor_t *of,
                          const sdg_box_t *box, const int64_t stride[4],
                          sdg_subcall_tensor_t *out) {
@@ -62,7 +62,7 @@ sdg_status_t sdg_attention_rows_groups(sdg_plan_t *plan,
 
 // ---- operands --------------------------------------------------------------
 
-// Rows in the coordinates of their operand.
+// Rows as a tensor with the operand's four dimensions.
 static sdg_status_t rows_in_box(sdg_plan_t *plan,
                                 const sdg_subcall_tensor_t *rows,
                                 const sdg_box_t *box,
@@ -155,8 +155,8 @@ sdg_status_t sdg_attention_rows_unsee(const sdg_attention_project_t *p,
   return sdg_subcall_reduce(plan, CUDNN_REDUCE_TENSOR_ADD, 1, &terms, 0, &sum);
 }
 
-// Rows store one element of all groups after the other, matrices one element of
-// all times: both as times x groups x elements x 1.
+// Rows are stored time by time, matrices group by group. Views both as tensors
+// of times x groups x elements x 1.
 static sdg_status_t both_view(const sdg_attention_project_t *p,
                               const sdg_subcall_tensor_t *rows,
                               const sdg_subcall_tensor_t *matrices,

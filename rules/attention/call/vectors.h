@@ -3,16 +3,16 @@
  * for the arithmetic of the heads. Inside rules/ only.
  *
  * Rows are vectors stored one after the other, time outermost, packed, in the
- * type of the arithmetic: tensors of n x elements x 1 x 1
- * (rules/kit/projection.h). Rows with one row for each time contain the vectors
- * of all heads; they count as rows of groups, one group for each head of each
- * sequence. */
+ * type of the arithmetic: a tensor of n x elements x 1 x 1
+ * (rules/kit/projection.h). Such a tensor may also have one row for each time,
+ * which then contains the vectors of all heads of all sequences: it consists of
+ * `groups` vectors, one for each head of each sequence. */
 #ifndef SDG_RULES_ATTENTION_CALL_VECTORS_H
 #define SDG_RULES_ATTENTION_CALL_VECTORS_H
 
 #include "rules/attention/call/project.h"
 
-/* Adds scratch for `n` rows. */
+/* Adds scratch for `n` rows of `elements` elements. */
 sdg_status_t sdg_attention_rows_room(sdg_plan_t *plan, int64_t n,
                                      int64_t elements, sdg_type_t type,
                                      sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
@@ -29,14 +29,14 @@ sdg_attention_rows_groups(sdg_plan_t *plan, const sdg_subcall_tensor_t *rows,
                           int64_t times, int64_t groups,
                           sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
 
-/* Reads rows from `box` of operand `index`; `own` is the box of the operand
- * that this rank has. Operands with one beam only. */
+/* Reads `box` of operand `index` into new scratch, as rows. `own` is the box of
+ * the operand that this rank has. Only for operands with one beam. */
 sdg_status_t sdg_attention_rows_read(const sdg_attention_project_t *p,
                                      int index, const sdg_box_t *own,
                                      const sdg_box_t *box,
                                      sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* Writes rows to operand `index`. The rank's own elements outside of `box`
- * become 0. */
+/* Writes rows to `box` of operand `index`. The elements of `own` outside of
+ * `box` become 0. */
 sdg_status_t sdg_attention_rows_store(const sdg_attention_project_t *p,
                                       const sdg_subcall_tensor_t *rows,
                                       int index, const sdg_box_t *own,

@@ -6,8 +6,8 @@
 #include "rules/kit/merge.h"
 #include "rules/place/place.h"
 
-// Whether keys or values are split over the same axes as the rows, also if into
-// other parts, and have the same parts of the batch.
+// Whether keys or values are split over the same axes as the queries, and along
+// the batch at the same places. Along time they may be cut at other places.
 static bool cut_as_rows(const sdg_attention_maker_t *m, int side) {
   const sdg_placement_t *p = &m->side[side], *rows = m->rows;
   return sdg_place_same(p->split, rows->split, SDG_SEQUENCE_DIMS) &&
@@ -36,7 +36,7 @@ const char *sdg_attention_heads_obstacle(const sdg_attention_maker_t *m) {
   return NULL;
 }
 
-// Number of rows of a placement that a rank does not have.
+// The number of elements along time outside of piece `piece`; *out_own: inside.
 static int64_t others_rows(const sdg_placement_t *placement, int piece,
                            int64_t *out_own) {
   const sdg_part_t *part = &placement->part[SDG_SEQUENCE_TIME];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-to-all between rows of all heads and whole sequences of some.
+// Exchanges between rows of all heads and whole sequences of some heads.
 #include "rules/attention/strategy/field.h"
 
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static sdg_status_t needs_make(const sdg_attention_maker_t *m,
   return SDG_OK;
 }
 
-// Rows are in the order of the operand's.
+// Adds `flat` and `rows`. The rows are stored in the order of the operand's.
 static sdg_status_t rows_make(sdg_attention_maker_t *m, int like,
                               sdg_type_t type, sdg_attention_field_t *f) {
   static const int64_t row_major[SDG_DIMS_MAX] = {4, 3, 2, 1};
@@ -86,7 +86,7 @@ static sdg_status_t rows_make(sdg_attention_maker_t *m, int like,
   return alias(m->plan, flat, own, stride, nesting, &f->rows);
 }
 
-// One sequence after the other.
+// Adds `held` and `spread`. They are stored sequence by sequence.
 static sdg_status_t held_make(sdg_attention_maker_t *m, sdg_type_t type,
                               sdg_attention_field_t *f) {
   static const int64_t nesting[DIMS] = {

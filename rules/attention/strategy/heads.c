@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of attention by heads.
 //
-// Each rank projects its rows for all heads, x W. An all-to-all gives each rank
-// whole sequences of its heads. These are one attention without projections,
-// with the heads as members of the batch. A second all-to-all returns the
-// results to the rows, and the output's projection combines all heads.
-// Gradients repeat this, and send back the gradients of the projected rows.
+// Each rank projects its rows for all heads. An all-to-all exchange gives each
+// rank the whole sequences of some heads. The rank computes their attention in
+// one sub-call without projections, where the heads are members of the batch.
+// A second exchange brings the results back to the rows' ranks, which project
+// them to the output. Gradients repeat the first exchange and the attention,
+// and the second exchange carries gradients of the projected rows.
 #include "rules/attention/strategy/heads.h"
 
 #include <stdlib.h>
@@ -24,16 +25,17 @@ typedef struct heads {
   sdg_type_t type; // of the arithmetic
   int operand[PARTS];
   sdg_attention_project_t project;
-  sdg_subcall_tensor_t row[PARTS];     // the operands' rows
-  sdg_attention_field_t field[FIELDS]; // of q, k, v, the results; gradients
+  sdg_subcall_tensor_t row[PARTS]; // the operands' rows
+  // Fields of q, k, v and the heads' results, then of their gradients.
+  sdg_attention_field_t field[FIELDS];
   int *lo, *hi;
-  int *q_length, *k_length; // of whole sequences, per head
+  int *q_length, *k_length; // of the sub-call's sequences, one for each head
 } heads_t;
 
 // ---- padding ---------------------------------------------------------------
 //
-// What there is of it in the program's memory may be no numbers, which products
-// of rows would spread.
+// The program's memory behind a sequence's end may contain NaN. Products of
+// rows would spread them, so this strategy sets padding to zero.
 
 static const sdg_attention_lengths_t *lengths_of(const heads_t *h, int part) {
   return part == K || part == V ? &h->m->keys : &h->m->queries;
@@ -43,8 +45,8 @@ static bool is_padded(const heads_t *h) {
   return h->m->queries.length || h->m->keys.length;
 }
 
-// Clears the elements behind the ends of sequences in a slab of time, batch,
-// beam and further dimensions.
+// Sets the elements behind the ends of sequences to zero, in a slab whose first
+// dimensions are time, batch, beam.
 static sdg_status_t padding_zero(heads_t *h, int part, int slab) {
   sdg_plan_t *plan = h->m->plan;
   const sdg_box_t all = plan->slab[slab].box;
@@ -61,7 +63,7 @@ static sdg_status_t padding_zero(heads_t *h, int part, int slab) {
   return SDG_OK;
 }
 
-// The same for a computed operand.
+// Sets the padding of an output to zero.
 static sdg_status_t operand_finish(heads_t *h, int part, int index) {
   const sdg_placement_t *placement = &h->m->tagging->placement[index];
   sdg_box_t own =
@@ -73,7 +75,7 @@ static sdg_status_t operand_finish(heads_t *h, int part, int index) {
   return padding_zero(h, part, slab);
 }
 
-// Each of this rank's heads sees the whole sequences.
+// The lengths of the whole sequences, one for each head of this rank.
 static sdg_status_t lengths_make(const heads_t *h, int part, int **out) {
   const sdg_attention_lengths_t *lengths = lengths_of(h, part);
   const sdg_box_t *box = &h->field[part].need_heads[h->m->tagging->me];
@@ -99,6 +101,7 @@ static sdg_type_t type_of(const heads_t *h) {
   return (sdg_type_t)h->m->a.desc.type;
 }
 
+// This rank's piece of an operand, seen as packed rows.
 static sdg_status_t rows_view(heads_t *h, int index,
                               sdg_subcall_tensor_t *out) {
   const sdg_operand_t *o = &h->m->call->operand[index];
@@ -125,8 +128,8 @@ static sdg_status_t room_like(heads_t *h, const sdg_subcall_tensor_t *rows,
   return SDG_OK;
 }
 
-// An input in the arithmetic's type. Padding becomes zero if all rows are
-// summed.
+// The rows of an input in the arithmetic's type. Gradients of parameters are
+// sums over all rows, so for them padding becomes zero.
 static sdg_status_t rows_read(heads_t *h, int part, sdg_subcall_tensor_t *out) {
   const sdg_operand_t *o = &h->m->call->operand[h->operand[part]];
   const sdg_tagging_t *tagging = h->m->tagging;
@@ -149,7 +152,8 @@ static sdg_status_t rows_read(heads_t *h, int part, sdg_subcall_tensor_t *out) {
   return padding_zero(h, part, rows);
 }
 
-// Where an output is computed, and what remains to do afterwards.
+// Where the rows of an output are computed: in place, or in scratch if the
+// arithmetic has another type. rows_store() converts them afterwards.
 static sdg_status_t rows_room(heads_t *h, int index,
                               sdg_subcall_tensor_t *out) {
   sdg_subcall_tensor_t there;
@@ -169,8 +173,8 @@ static sdg_status_t rows_store(heads_t *h, int index,
 
 // ---- projections -----------------------------------------------------------
 
-// The projected q, k and v; for gradients also the projected gradient of the
-// results.
+// Computes the projected q, k and v and, for gradients, the gradient of the
+// heads' results.
 static sdg_status_t project(heads_t *h) {
   for (int i = 0; i < O; i++) {
     SDG_TRY(rows_read(h, i, &h->row[i]));
@@ -251,8 +255,8 @@ static sdg_status_t attend(heads_t *h) {
 
 // ---- the directions --------------------------------------------------------
 
-// Rows of the residual, which is placed like the queries, in the order of the
-// output's rows.
+// Reads the rows of the residual, in the order of the output's rows. The
+// residual is cut like the queries.
 static sdg_status_t residual_read(heads_t *h, const sdg_subcall_tensor_t *rows,
                                   sdg_subcall_tensor_t *out) {
   sdg_attention_maker_t *m = h->m;
@@ -300,8 +304,7 @@ static sdg_status_t vectors_make(heads_t *h) {
   return SDG_OK;
 }
 
-// Sums over rows for the parameters of one projection, from the gradients of
-// its result.
+// Computes the gradients of one projection's parameters, as sums over rows.
 static sdg_status_t parameter_make(heads_t *h, int part, int weights,
                                    bool adds) {
   const sdg_subcall_tensor_t *left = &h->row[part],

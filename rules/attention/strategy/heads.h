@@ -10,11 +10,11 @@
 /* Why this strategy cannot be used, NULL if it can; the same on every rank. */
 const char *sdg_attention_heads_obstacle(const sdg_attention_maker_t *m);
 
-/* The most bytes that a rank receives in a forward call: by heads, and by
- * fetching the keys and values of its windows. Computed only from what is equal
- * on all ranks and in the forward call and its gradients, so that these make
- * the same choice. Therefore it ignores whether keys and values are one
- * tensor. */
+/* How many bytes the rank that receives most receives in a forward call.
+ * _heads_bytes: with this strategy. _halo_bytes: if each rank fetches the keys
+ * and values of its windows. Both use only facts that are equal on all ranks,
+ * and in the forward call and its gradients, so that all make the same choice.
+ * Therefore they ignore whether keys and values are one tensor. */
 int64_t sdg_attention_heads_bytes(const sdg_attention_maker_t *m);
 int64_t sdg_attention_halo_bytes(const sdg_attention_maker_t *m);
 

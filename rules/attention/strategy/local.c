@@ -61,7 +61,7 @@ static sdg_status_t sight_find(local_t *h) {
   return sdg_attention_mask_add(plan_of(h), &sight, h->project.type, &h->mask);
 }
 
-// Finds what to compute: ranks, boxes, queries, keys.
+// Fills the numbers, boxes and windows of `h`.
 static sdg_status_t begin(local_t *h) {
   sdg_attention_maker_t *m = h->m;
   bool reduced[SDG_SEQUENCE_DIMS] = {[SDG_SEQUENCE_TIME] = true};
@@ -80,7 +80,8 @@ static sdg_status_t begin(local_t *h) {
 
 // ---- products --------------------------------------------------------------
 
-// Rows, one for each query: times x groups' elements.
+// Views rows as a tensor with one row for each query: times x all elements of
+// its groups.
 static sdg_status_t wide(const local_t *h, const sdg_subcall_tensor_t *rows,
                          sdg_subcall_tensor_t *out) {
   int64_t all = sdg_box_count(&rows->box);
@@ -144,7 +145,8 @@ static sdg_status_t matrices_make(local_t *h, int part,
 
 // ---- the softmax -----------------------------------------------------------
 
-// Reduces over keys. The real function does not reduce a single key.
+// Reduces over keys. cudnnReduceTensor refuses to reduce a single key, so this
+// copies it.
 static sdg_status_t keys_reduce(const local_t *h, cudnnReduceTensorOp_t op,
                                 double alpha, const sdg_subcall_tensor_t *from,
                                 const sdg_subcall_tensor_t *to) {
@@ -162,7 +164,8 @@ static sdg_status_t shares_open(local_t *h) {
                                 h->project.type, &h->shares);
 }
 
-// Masks unseen scores, which may be NaN.
+// Gives scores of keys that a query does not see their masked value, even if
+// they are NaN.
 static sdg_status_t scores_mask(const local_t *h) {
   const sdg_subcall_tensor_t *s = &h->by_key, *least = &h->mask.least;
   if (h->mask.some)
@@ -176,7 +179,7 @@ static sdg_status_t scores_mask(const local_t *h) {
                                 s);
 }
 
-// Computes p, and this rank's part of the shares.
+// Computes p from the scores, and this rank's maximum and sum for the shares.
 static sdg_status_t weights_make(local_t *h) {
   sdg_plan_t *plan = plan_of(h);
   const sdg_subcall_tensor_t *s = &h->by_key, *max = &h->shares.max;
@@ -205,7 +208,7 @@ static sdg_status_t shares_make(local_t *h) {
                       : SDG_OK;
 }
 
-// Projects this rank's keys, and computes p.
+// Projects queries, keys and values, and computes p.
 static sdg_status_t attend(local_t *h) {
   sdg_plan_t *plan = plan_of(h);
   const int operand[] = {h->m->a.q, h->m->a.k, h->m->a.v};
@@ -282,7 +285,8 @@ sdg_status_t sdg_attention_local_output(local_t *h) {
   return sdg_attention_project_left(&h->project, O, &o->seen, &o->row);
 }
 
-// Computes ds in d_weights from a; delta: the sum over all keys of a da.
+// Computes ds in d_weights. `by_key` contains a, and becomes a delta; delta is
+// the sum over all keys, of all ranks, of a da.
 static sdg_status_t scores_back(local_t *h, const sdg_subcall_tensor_t *rows) {
   sdg_plan_t *plan = plan_of(h);
   sdg_subcall_tensor_t delta, by_key;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank's attention to its own keys, for queries that all ranks have: the
  * weights of these keys, their part of the results, and the gradients of both.
- * Only for rules/attention/strategy/merge.c and its own file. */
+ * Only local.c and merge.c use it. The letters s, p, w, a are those of the
+ * formulas in merge.c. */
 #ifndef SDG_RULES_ATTENTION_STRATEGY_LOCAL_H
 #define SDG_RULES_ATTENTION_STRATEGY_LOCAL_H
 
@@ -9,23 +10,26 @@
 #include "rules/attention/call/vectors.h"
 #include "rules/kit/softmax_merge.h"
 
-/* Queries, keys, values, or the gradient of the output. */
+/* The tensors for one of: queries, keys, values, gradient of the output. */
 typedef struct sdg_attention_local_part {
-  sdg_box_t own, box;        /* what this rank has, and what it computes with */
-  sdg_subcall_tensor_t row;  /* the vectors */
-  sdg_subcall_tensor_t seen; /* of all heads; for O, of their results */
-  sdg_subcall_tensor_t matrices; /* keys, values: of each head */
+  sdg_box_t own, box; /* what this rank has, and what it computes with */
+  /* Rows of the operand's vectors; and, projected, of all heads' vectors. For
+   * O, `seen` are the gradients of the heads' results. */
+  sdg_subcall_tensor_t row;
+  sdg_subcall_tensor_t seen;
+  sdg_subcall_tensor_t matrices; /* keys, values: a matrix for each group */
 } sdg_attention_local_part_t;
 
 typedef struct sdg_attention_local {
   sdg_attention_maker_t *m;
   sdg_attention_project_t project;
   sdg_merge_t group;
-  int64_t times, groups; /* queries of a sequence; heads of all sequences */
-  int64_t keys;          /* this rank's keys that some query sees */
-  bool idle;             /* keys is 0 */
-  bool none;             /* the call has no queries */
-  sdg_range_t *sight;    /* keys that each query sees; owned */
+  int64_t times;      /* queries of one sequence */
+  int64_t groups;     /* heads x sequences */
+  int64_t keys;       /* number of this rank's keys that some query sees */
+  bool idle;          /* keys is 0 */
+  bool none;          /* the call has no queries */
+  sdg_range_t *sight; /* keys that each query sees; owned */
   sdg_attention_mask_t mask;
   sdg_attention_local_part_t part[SDG_ATTENTION_PARTS];
   sdg_subcall_tensor_t weights;   /* times x (groups keys): s, then p, then a */
@@ -34,17 +38,18 @@ typedef struct sdg_attention_local {
   sdg_subcall_tensor_t d_weights; /* as weights */
   /* Gradients of the projected q, k and v, as rows. */
   sdg_subcall_tensor_t d_seen[SDG_ATTENTION_PARTS];
-  sdg_softmax_merge_t shares;
+  sdg_softmax_merge_t shares; /* w */
 } sdg_attention_local_t;
 
 /* Fills `out`, and adds to the plan the steps that compute p and this rank's
- * part of the shares. The caller frees `out`, also after an error. */
+ * maximum and sum for the shares w. The caller calls
+ * sdg_attention_local_fini, also after a failure. */
 sdg_status_t
 sdg_attention_local_open(sdg_attention_maker_t *m,
                          sdg_attention_local_t *out) SDG_MUST_CHECK;
 void sdg_attention_local_fini(sdg_attention_local_t *local);
 
-/* Forward: `results` = w p v, 0 if the rank is idle. */
+/* Forward: `results` = w p v, which is 0 if the rank is idle. */
 sdg_status_t
 sdg_attention_local_results(sdg_attention_local_t *local) SDG_MUST_CHECK;
 
@@ -52,13 +57,14 @@ sdg_attention_local_results(sdg_attention_local_t *local) SDG_MUST_CHECK;
  * Computes nothing if the rank is idle. */
 sdg_status_t
 sdg_attention_local_back(sdg_attention_local_t *local) SDG_MUST_CHECK;
-/* Computes the gradient of the output and of the heads' results;
- * sdg_attention_local_back calls it. */
+/* Reads the gradient of the output, and computes from it the gradient of the
+ * heads' results. sdg_attention_local_back does this, too, unless the rank is
+ * idle. */
 sdg_status_t
 sdg_attention_local_output(sdg_attention_local_t *local) SDG_MUST_CHECK;
 
-/* Converts rows with one row for each time to rows of all heads' vectors of
- * `part`, with one row for each vector. */
+/* Views a tensor with one row for each time as rows with the vectors of all
+ * heads, one row for each query or key of each sequence. */
 sdg_status_t sdg_attention_local_rows(const sdg_attention_local_t *local,
                                       int part,
                                       const sdg_subcall_tensor_t *rows,

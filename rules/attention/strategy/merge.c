@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of attention by merging.
 //
-// All ranks have the queries q. Rank r has keys k, values v, and computes the
-// scores s = scale q k of its keys. Let p = softmax(s) over these keys only,
-// and w its share of each query's softmax (rules/kit/softmax_merge.h). The
-// result over all keys is c = sum over ranks of w p v. Projection, bias and
-// residual follow on every rank.
+// All ranks have the queries q. Each rank has some keys k and values v, and
+// computes the scores s = scale q k of its keys and p = softmax(s) over these
+// keys only. w is the rank's share of each query's softmax over all keys
+// (rules/kit/softmax_merge.h). The result over all keys is c = sum over ranks
+// of w p v. Projection, bias and residual follow on every rank.
 //
 // Backward, with a = w p, from the gradient dc of c:
 //
 //   dv = a dc,  da = dc v,  ds = a (da - sum over all keys of a da),
 //   dk = scale ds q,  dq = sum over ranks of scale ds k.
 //
-// Parameters' gradients are also sums over keys, so each rank has an addend;
-// only one rank adds the gradient of the output's bias.
+// Gradients of parameters are sums over keys, too, so each rank computes one
+// addend. The gradient of the output's bias is no such sum: one rank adds it.
 #include "rules/attention/strategy/merge.h"
 
 #include "rules/attention/strategy/local.h"
@@ -166,7 +166,8 @@ bool sdg_attention_merge_applies(const sdg_placement_t *queries,
                         &keys->part[SDG_SEQUENCE_BATCH]);
 }
 
-// The vendor's functions count elements of a tensor in 32 bits.
+// The vendor's functions count the elements of a tensor in 32 bits, so the
+// scores of a rank must not be more than INT32_MAX.
 const char *sdg_attention_merge_obstacle(const sdg_attention_maker_t *m) {
   const sdg_placement_t *queries = m->rows;
   const sdg_placement_t *keys = &m->tagging->placement[m->a.k];

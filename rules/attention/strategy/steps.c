@@ -12,9 +12,9 @@
 #include "rules/kit/merge.h"
 #include "rules/kit/scatter_add.h"
 
-// A tensor of the sub-call, and its operand.
+// A tensor of the sub-call, and the operand that it is a part of.
 typedef struct place {
-  int operand; // slab of it
+  int operand; // the operand's slab
   sdg_subcall_tensor_t view;
 } place_t;
 
@@ -28,7 +28,7 @@ typedef struct steps {
   sdg_gradient_sum_t sum;
   int *lo, *hi;
   int *q_length, *k_length; // of the sub-call's sequences; NULL: full
-  bool q_blank, k_blank;    // some have no element here
+  bool q_blank, k_blank;    // some sequence has no element on this rank
 } steps_t;
 
 static sdg_type_t type_of(const steps_t *s) {
@@ -40,8 +40,8 @@ static sdg_status_t operand_add(steps_t *s, int index, const sdg_box_t *own,
   return sdg_merge_operand(s->m->plan, s->m->call, index, own, &out->operand);
 }
 
-// `box` of an operand in place; or scratch for it, if descriptors of sequences
-// cannot express it or some of it must be written.
+// `box` of an operand: in place, or as scratch if sequence descriptors cannot
+// express its strides, or if `apart`, because parts of it must be overwritten.
 static sdg_status_t view_make(steps_t *s, const sdg_box_t *box, bool apart,
                               place_t *out) {
   sdg_plan_t *plan = s->m->plan;
@@ -68,11 +68,11 @@ static sdg_status_t view_store(steps_t *s, const place_t *place) {
                              SDG_COPY_ACTIVATION);
 }
 
-// ---- sequences that have no element here -----------------------------------
+// ---- sequences that have no element on this rank ---------------------------
 //
-// A descriptor cannot say so: the sub-call has one of each, a row of zeros, of
-// which nothing is kept. What is there in truth is padding, and may be
-// anything.
+// A sequence descriptor cannot express a length of 0. The sub-call therefore
+// gets one element of each such sequence, a row of zeros, and its result is
+// overwritten. The program's memory there is padding and may contain any bytes.
 
 static sdg_status_t blanks_zero(steps_t *s,
                                 const sdg_attention_lengths_t *lengths,
@@ -133,8 +133,8 @@ static const sdg_box_t *need_of(const steps_t *s, int side) {
   return &s->m->need[side][s->m->tagging->me];
 }
 
-// In the whole view the inputs are in place; otherwise messages fetch what this
-// rank lacks.
+// Adds the slab of keys or values that this rank needs. In the whole view they
+// are in place; in the shard view messages fetch what this rank does not own.
 static sdg_status_t keys_open(steps_t *s, int side, int index) {
   sdg_attention_maker_t *m = s->m;
   place_t *key = &s->key[side];
@@ -187,8 +187,8 @@ static sdg_status_t keys_bring(steps_t *s) {
   return SDG_OK;
 }
 
-// Gradients of the keys and values that the queries see: in place if this rank
-// owns exactly these.
+// Adds the slab for gradients of the keys or values that the queries see: in
+// place if this rank owns exactly these, otherwise scratch.
 static sdg_status_t back_open(steps_t *s, int side, int index) {
   sdg_attention_maker_t *m = s->m;
   place_t *back = &s->back[side];
@@ -203,13 +203,13 @@ static sdg_status_t back_open(steps_t *s, int side, int index) {
   back->view.type = type_of(s);
   SDG_TRY(sdg_plan_scratch(m->plan, &back->view.box, back->operand,
                            &back->view.slab));
-  // How the real function treats padding is unknown.
+  // The real function may or may not write padding.
   return s->k_length ? sdg_plan_zero(m->plan, SDG_LANE_MAIN, back->view.slab,
                                      &back->view.box)
                      : SDG_OK;
 }
 
-// Where all ranks have them.
+// Sums dk and dv over the ranks, all of which have all keys and values.
 static sdg_status_t keys_sum(steps_t *s) {
   sdg_attention_maker_t *m = s->m;
   for (int i = 0; i < SDG_ATTENTION_SIDES; i++) {
