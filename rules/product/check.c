@@ -10,7 +10,8 @@
 #include "src/base/log.h"
 #include "src/base/options.h"
 
-// What the rules state about the parts of a matrix's dimension, if anything.
+// Whether sundog assumes even parts for dimension d of a matrix, because
+// neither `parts =` nor the sizes of the ranks' calls tell the parts.
 static bool is_assumed(const sdg_product_check_t *c, int matrix, int d) {
   const sdg_section_t *section = c->m->tagging->section;
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
@@ -49,7 +50,8 @@ static void assumed_say(const sdg_product_check_t *c, sdg_product_text_t *text,
                          sdg_job_mesh()->name[placed->split[d].axis[a]]);
 }
 
-// How much of a dimension fits in a rank's memory.
+// The largest extent of dimension d that fits in a rank's memory, if the other
+// extents are those in `extent`.
 static int64_t room_along(const sdg_product_check_t *c, int matrix, int member,
                           const int64_t *extent, int d) {
   int64_t at[3] = {extent[0], extent[1], extent[2]}, lo = 0, hi = INT32_MAX;
@@ -140,7 +142,7 @@ static sdg_status_t result_check(const sdg_product_check_t *c) {
   return SDG_OK;
 }
 
-// Whether every rank's memory has room for exactly its part.
+// Whether memory confirms the parts: every rank has room for exactly its part.
 static bool is_shown(const sdg_product_check_t *c, int matrix, int d) {
   for (int r = 0; r < c->vector->ranks; r++) {
     int64_t extent[3] = {0};
@@ -151,7 +153,8 @@ static bool is_shown(const sdg_product_check_t *c, int matrix, int d) {
   return true;
 }
 
-// Reports this once for each dimension of a section.
+// Logs that memory confirms assumed parts, once for each dimension of a
+// section.
 static void assumed_report(const sdg_product_check_t *c, int matrix, int d) {
   static _Atomic(const void *) said[64];
   const void *key =
@@ -174,6 +177,8 @@ static void assumed_report(const sdg_product_check_t *c, int matrix, int d) {
   }
 }
 
+// Fails if the parts of some dimension are assumed, and no matrix confirms
+// them.
 static sdg_status_t parts_check(const sdg_product_check_t *c) {
   static const int order[] = {SDG_FACTOR_1, SDG_FACTOR_2, SDG_RESULT,
                               SDG_ADDEND};
@@ -214,8 +219,8 @@ static sdg_status_t parts_check(const sdg_product_check_t *c) {
   return SDG_OK;
 }
 
-// Whether, on every rank, the elements that its call states have different
-// addresses.
+// Whether, on every rank, all elements of the matrix that the rank's call
+// states have different addresses.
 static bool lies_apart(const sdg_product_check_t *c, int matrix) {
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   for (int r = 0; r < c->vector->ranks; r++) {

@@ -11,7 +11,8 @@
 
 /* ---- rules/product/room.c ---- */
 
-/* Numbers per matrix: elements + 1, outer stride, stride of the batch. */
+/* Numbers per matrix: elements that fit + 1 (0: unknown), stride of the outer
+ * dimension, stride of the batch. */
 enum { SDG_ROOM_NUMBERS = 3, SDG_ROOMS = SDG_PRODUCT_MATRICES * 3 };
 
 /* A matrix's memory on one rank, from the numbers that the ranks agreed on. */
@@ -23,8 +24,9 @@ typedef struct sdg_product_room {
 /* `member`: index in sdg_job_group(). */
 sdg_product_room_t sdg_product_room_of(const sdg_product_parts_t *m, int matrix,
                                        int member);
-/* Whether the memory holds the elements and, if `apart`, whether they lie at
- * different addresses as far as strides show. */
+/* Whether the memory has room for a matrix with these extents. If `apart`, its
+ * elements must also have different addresses, as far as strides show. True if
+ * the size of the memory is unknown. */
 bool sdg_product_room_holds(const sdg_product_room_t *room,
                             const sdg_matrix_t *matrix, const int64_t *extent,
                             bool apart);
@@ -51,13 +53,13 @@ typedef struct sdg_product_cut {
   sdg_axes_t axes;
 } sdg_product_cut_t;
 
-/* The extents of a matrix that a rank has if A and B are cut by `cut`; NULL: as
- * the section states or implies. */
+/* Writes the extents that a matrix has on a rank if A is cut by cut[0] and B by
+ * cut[1]. cut is NULL: as the section states or implies. */
 void sdg_product_check_extents(const sdg_product_check_t *c,
                                const sdg_product_cut_t *cut, int matrix,
                                int member, int64_t *out);
-/* SDG_E_PRODUCT_MATRIX if the section does not say where a factor is, and the
- * memory of all ranks has room for another placement. */
+/* SDG_E_PRODUCT_MATRIX if the section does not say how a factor is cut, and the
+ * memory of all ranks has room for more than one way to cut it. */
 sdg_status_t
 sdg_product_check_factors(const sdg_product_check_t *c) SDG_MUST_CHECK;
 

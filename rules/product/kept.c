@@ -30,8 +30,8 @@ static int operand_of(int factor) {
   return factor + 1;
 }
 
-// Each slot has its own address: nothing is kept for two factors at the same
-// one.
+// Whether both factors are at one address. Nothing is kept then, because slots
+// are found by their address.
 static bool is_one(const sdg_product_t *product) {
   return product->matrix[SDG_FACTOR_1].data ==
          product->matrix[SDG_FACTOR_2].data;

@@ -2,21 +2,24 @@
 /* Factors that the ranks gathered for one product and that a later product
  * reuses. Inside rules/ only.
  *
- * Shard view: nothing shows whether the program's kernels write a factor in
- * between, so the section must promise that they do not (`keep`). A factor is
- * gathered if it is cut in a dimension in which the product is not cut. That is
- * K (a sum product: it sums over what is gathered, as a gradient of weights
- * sums over tokens) or another dimension (forward, data gradient). `keep = x`:
- * a later sum product reuses what another kind of product gathered.
- * `keep = dy`: a later product of another kind reuses what a sum product
- * gathered. The reverse is never done: the next step would reuse what the step
- * before left in the same memory. The order of two products in a step is the
- * order in which they occurred for the first time.
+ * Shard view: sundog cannot see whether the program's kernels write a factor
+ * between two products, so the section must promise that they do not (`keep`).
+ * A factor is gathered if it is cut in a dimension in which the product is not
+ * cut. If that dimension is K, this file calls the product a sum product: it
+ * sums over the gathered elements, as a gradient of weights sums over tokens.
+ * Other products are forward products and data gradients. `keep = x`: a later
+ * sum product reuses a factor that another product gathered. `keep = dy`: a
+ * later product of another kind reuses a factor that a sum product gathered.
+ * A product never reuses what a later one of the same step gathered, because
+ * that would be a factor of the step before. The order of products in a step is
+ * the order in which they occurred for the first time.
  *
  * In the agreement that each product makes anyway, the ranks tell each other
- * what is left at their addresses. It is reused if all ranks have the same.
- * What sundog sees written is dropped.
- * Whole view: the buffer table tracks this. */
+ * which factor is kept at each address. They reuse it if all have the same one.
+ * A kept factor is dropped when sundog sees a write to its memory.
+ *
+ * Whole view: src/geometry/buffer.h records which elements are right where, so
+ * nothing is kept here. */
 #ifndef SDG_RULES_PRODUCT_KEPT_H
 #define SDG_RULES_PRODUCT_KEPT_H
 
@@ -24,17 +27,19 @@
 
 enum { SDG_PRODUCT_KEPTS = 2 }; /* one for each factor */
 
-/* This rank's part of an agreement: a number for what is left at each factor's
- * address. */
+/* This rank's part of an agreement: for each factor the number of what is kept
+ * at its address, 0 if nothing is. */
 void sdg_product_kept_look(const sdg_product_t *product, int64_t *out);
-/* After the agreement: a number for what all ranks have of each factor, for a
- * plan's key; 0: the ranks differ. */
+/* After the agreement: for each factor a number, for a plan's key, of what all
+ * ranks have kept; 0 if they have different ones or none. */
 void sdg_product_kept_found(const sdg_call_t *call, uint64_t *out);
 
 typedef struct sdg_product_keep {
-  bool leaves, takes;
-  uint64_t token, order; /* order: of products that may keep, by their first
-                          * occurrence, from 1 */
+  bool leaves;    /* the plan leaves the gathered factor for a later product */
+  bool takes;     /* the plan uses what an earlier product has left */
+  uint64_t token; /* hash of the factor, its placement and its need */
+  uint64_t order; /* number of this kind of product, from 1, by first occurrence
+                   */
 } sdg_product_keep_t;
 /* Decides whether a gathered factor is kept or reused; need[i] is the need of
  * the tagging's i-th rank. Depends only on what the ranks agreed on, so all

@@ -5,8 +5,8 @@
 
 #include "rules/vendor/vendor.h"
 
-// Describes a matrix like the program does, except for its sizes. `rows` and
-// `columns` are dimensions of the product, as the matrix is stored.
+// Describes the part of a matrix in `box` (of the product) to cuBLASLt, in the
+// order of elements that the program's own layout has.
 static cublasStatus_t layout_make(const sdg_cublaslt_t *lt,
                                   const sdg_matrix_t *matrix, int type,
                                   const sdg_product_lt_matrix_t *part,

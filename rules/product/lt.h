@@ -27,7 +27,8 @@ typedef union sdg_product_lt_scalar {
 } sdg_product_lt_scalar_t;
 sdg_product_lt_scalar_t sdg_product_lt_scalar(double value, int type);
 
-/* alpha and beta of a sub-call, which may point to `own`. */
+/* Types, alpha and beta of a sub-call. alpha and beta may point into `own`, so
+ * the struct must not be copied. */
 typedef struct sdg_product_lt_factors {
   int compute, scale;
   const void *alpha, *beta;
@@ -41,8 +42,8 @@ void sdg_product_lt_factors(const sdg_product_t *p,
 int sdg_product_lt_multiply(const sdg_product_t *p,
                             const sdg_product_multiply_args_t *multiply,
                             const sdg_call_t *call, const sdg_exec_t *exec);
-/* Also adds matrices of different types. For that, cublas' handle is also a
- * handle of cuBLASLt. */
+/* Makes an addition, also of matrices with different types, which geam of
+ * cuBLAS cannot add. A handle of cuBLAS is also a handle of cuBLASLt. */
 int sdg_product_lt_add(const sdg_product_t *p,
                        const sdg_product_addition_t *add,
                        const sdg_call_t *call, const sdg_exec_t *exec);

@@ -27,7 +27,8 @@ static int64_t whole_extent(const sdg_tagging_t *tagging, int dim) {
              : 1;
 }
 
-// Cuts a matrix like the product, in its own dimensions.
+// Places a matrix as the product's split implies: each dimension of the matrix
+// is cut like the same dimension of the product.
 static sdg_status_t implied(const sdg_tagging_t *tagging,
                             const sdg_matrix_t *matrix, sdg_placement_t *out) {
   int64_t extent[3];
@@ -174,7 +175,8 @@ fail:
   return status;
 }
 
-// The dimension of a matrix that is dimension `dim` of the product; -1: none.
+// The dimension of a matrix that is dimension `product` of the product; -1 if
+// the matrix does not have it.
 static int dim_of(const sdg_matrix_t *matrix, int product) {
   for (int d = 0; d < matrix->dims; d++)
     if (matrix->dim[d] == product)
@@ -182,7 +184,8 @@ static int dim_of(const sdg_matrix_t *matrix, int product) {
   return -1;
 }
 
-// Old values are placed like the result, but may have other strides in memory.
+// The source has the old values of the result. It is placed like the result,
+// but may have other strides in memory.
 static sdg_status_t source_place(const sdg_product_parts_t *m,
                                  sdg_placement_t *out) {
   const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT],

@@ -8,7 +8,7 @@
 #include "rules/product/kept.h"
 #include "src/job/job.h"
 
-// For `sundog explain`.
+// The reason for a strategy, which `sundog explain` prints.
 static const char *why_of(const char *strategy) {
   static const struct {
     const char *strategy, *why;
@@ -125,7 +125,7 @@ sdg_status_t sdg_product_share(const sdg_call_t *call,
   *out_plan = NULL;
   SDG_TRY(sdg_product_open(call, tagging, &m));
   sdg_status_t status = SDG_OK;
-  bool refused = false; // or nothing to be done
+  bool refused = false; // the vendor refuses the call, or has nothing to do
   for (int d = 0; d < SDG_PRODUCT_DIMS; d++)
     refused |= m.product.extent[d] == 0;
   for (int i = 0; i < SDG_PRODUCT_MATRICES; i++)
@@ -133,7 +133,7 @@ sdg_status_t sdg_product_share(const sdg_call_t *call,
         m.product.matrix[i].there &&
         (!m.product.matrix[i].data ||
          !sdg_matrix_lies(&m.product.matrix[i], m.product.matrix[i].extent));
-  // A product whose batch is cut, but consists of one: every rank computes it.
+  // The batch is cut, but this product has no batch: every rank computes it.
   refused |= m.product.extent[SDG_BATCH] == 1 &&
              tagging->placement[0].dims > SDG_BATCH &&
              tagging->placement[0].part[SDG_BATCH].pieces > 1;
@@ -153,10 +153,10 @@ typedef struct shard {
   const sdg_product_parts_t *m;
   sdg_plan_t *plan;
   int slab[SDG_PRODUCT_MATRICES];
-  sdg_box_t need[2][SDG_RANKS_MAX]; // need of the factors, by the group's ranks
+  sdg_box_t need[2][SDG_RANKS_MAX]; // each rank's need of the factors
   bool needs[2];                    // some rank needs elements of others
-  bool brings[2];                   // and an earlier product did not leave them
-  bool turned;                      // sdg_product_turn
+  bool brings[2]; // messages fetch them; no earlier product has left them
+  bool turned;    // sdg_product_turn has cut the product in K
   sdg_product_keep_t keep[2];
 } shard_t;
 
@@ -256,7 +256,8 @@ static sdg_status_t factors_take(shard_t *s) {
   return SDG_OK;
 }
 
-// Fetches the factors' parts that are on other ranks, beside the own ones.
+// Makes slabs with everything that this rank needs of the factors: fetches the
+// parts that other ranks have, and copies its own parts.
 static sdg_status_t factors_bring(shard_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
   sdg_fetch_t fetch[2] = {{.from = 0}, {.from = 0}};

@@ -13,8 +13,7 @@ static const sdg_product_cut_t as_said[2] = {{.implied = true, .dim = -1},
 
 enum { CUTS_MAX = 2 + 3 * SDG_SPLITS_MAX };
 
-// Cuts a dimension that the section does not cut, but a candidate placement
-// does.
+// Whether a candidate cuts a dimension that the section does not cut.
 static bool is_new(const sdg_product_check_t *c, const sdg_product_cut_t *cut) {
   bool by_matrix;
   return !cut->implied && cut->dim >= 0 &&
@@ -42,7 +41,8 @@ static int64_t whole_of(const sdg_product_check_t *c,
   return whole;
 }
 
-// What a rank has of a factor with a different cut.
+// The extent of dimension `dim` that factor `which` has on a rank, if it is cut
+// by cut[which].
 static int64_t cut_size(const sdg_product_check_t *c,
                         const sdg_product_cut_t *cut, int which, int member,
                         int dim) {
@@ -101,6 +101,8 @@ static int factor_of(const sdg_product_check_t *c, int which) {
                                                          : SDG_FACTOR_2;
 }
 
+// Whether the section states or implies this cut of a matrix: in dimension d
+// over `axes`, and in no other dimension. d < 0: in none.
 static bool is_implied(const sdg_product_check_t *c, int matrix, int d,
                        sdg_axes_t axes) {
   const sdg_placement_t *placed = &c->m->matrix[matrix];
@@ -114,7 +116,8 @@ static bool is_implied(const sdg_product_check_t *c, int matrix, int d,
   return true;
 }
 
-// Lists how a factor may be cut; first as the section states or implies.
+// Lists how a factor may be cut. The first entry is what the section states or
+// implies; returns the number of entries.
 static int cuts_list(const sdg_product_check_t *c, int which,
                      sdg_product_cut_t *out) {
   const sdg_section_t *section = c->m->tagging->section;
@@ -168,7 +171,7 @@ void sdg_product_text_extents(sdg_product_text_t *text,
                          sdg_product_text_dim(matrix->dim[d]), extent[d]);
 }
 
-// "'b = N:y' (K 24 x N 20 on rank 0)"
+// Adds text like "'b = N:y' (K 24 x N 20 on rank 0)".
 static void say_cut(sdg_product_text_t *text, const sdg_product_check_t *c,
                     const sdg_product_cut_t *cut, int which) {
   int matrix = factor_of(c, which);

@@ -9,8 +9,8 @@
 #include "rules/product/kept.h"
 #include "src/job/job.h"
 
-// A buffer with room for this many elements holds the matrix in any placement:
-// no extent exceeds the stated one times the number of ranks.
+// The number of elements of a buffer that holds the matrix in any placement,
+// because no extent exceeds the one in the call times the number of ranks.
 static int64_t plenty(const sdg_matrix_t *matrix) {
   int64_t ranks = sdg_job_group()->count, all = 1, line;
   for (int d = 0; d < matrix->dims; d++)

@@ -29,7 +29,8 @@ static sdg_status_t matmul_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
-// Formats the first `dims` numbers of each rank, this many ranks at a time.
+// One number for the first `dims` numbers of all ranks. Interns the numbers of
+// RANKS ranks at a time, with the result for the ranks before.
 static uint64_t vector_number(const sdg_tag_vector_t *vector, int dims) {
   enum { RANKS = 32 };
   uint64_t number = 0;
@@ -71,9 +72,10 @@ static int matmul_scalars(const sdg_call_t *call, double *out) {
   return 2;
 }
 
-// A factor or addend that is not cut in every dimension in which the product is
-// cut; sums and old values are not parameters. A call states the sizes of its
-// part of the product, even if the rank has all of a matrix.
+// Ranks have equal copies of a factor or addend along the axes that cut the
+// product, but not that matrix. Results and old values are not compared. The
+// extents come from the placement, because a call may state only the sizes of
+// its part of the product.
 static sdg_common_t matmul_alike(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging, int index) {
   sdg_product_parts_t m;

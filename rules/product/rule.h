@@ -32,7 +32,8 @@ void sdg_product_fini(sdg_product_parts_t *m);
 /* The part of the product that a rank of the job multiplies: indices M N K
  * BATCH. */
 sdg_box_t sdg_product_own_box(const sdg_product_parts_t *m, int rank);
-/* The part of a matrix that this requires. */
+/* The part of a matrix that the rank needs for its part of the product; for
+ * SDG_RESULT, the part of the result for which it has terms. */
 sdg_box_t sdg_product_need(const sdg_product_parts_t *m, int matrix, int rank);
 /* _piece: the sums that a rank computes, as a part of the result. _old: the
  * part whose old values it reads. */
@@ -41,7 +42,7 @@ sdg_box_t sdg_product_old(const sdg_product_parts_t *m, int rank);
 /* Whether two ranks have terms of the same sums. */
 bool sdg_product_partners(const sdg_product_parts_t *m, int a, int b);
 
-/* ---- rules/product/terms.c: shard view, the same by the terms ---- */
+/* ---- rules/product/terms.c: shard view, a cut in K instead ---- */
 
 /* An alternative for a product that is cut in M or N while both factors are cut
  * alike in K: each rank multiplies its terms of all sums and the ranks reduce
@@ -57,7 +58,7 @@ sdg_status_t sdg_product_turn(sdg_product_parts_t *m, const bool *taken,
 bool sdg_product_can_follow(const sdg_product_parts_t *m,
                             const sdg_part_t *terms);
 
-/* ---- rules/product/check.c: shard view, what memory says of that ---- */
+/* ---- rules/product/check.c: shard view, whether memory agrees ---- */
 
 /* Fills an op's `sizes`: for each matrix, how many elements fit in memory from
  * its address on, and its strides; for each factor, what is kept there
@@ -112,9 +113,9 @@ sdg_status_t sdg_product_add(sdg_plan_t *plan,
 
 /* ---- plans ---- */
 
-/* Adds the calls and messages for sums that are split over ranks. They leave
- * this rank's pieces in slab `result`, and all pieces unless the sums remain in
- * pieces. */
+/* Adds the calls and messages for a product whose K is split over ranks.
+ * slab[SDG_RESULT] then has this rank's piece of the result if m->stays is
+ * true, otherwise all pieces. slab: the matrices' slabs, -1: no such matrix. */
 sdg_status_t
 sdg_product_sums(sdg_plan_t *plan, const sdg_product_parts_t *m,
                  const int slab[SDG_PRODUCT_MATRICES]) SDG_MUST_CHECK;

@@ -28,7 +28,8 @@ int sdg_product_sum_type(const sdg_product_t *product) {
                                                         : CUDA_R_32F;
 }
 
-// Sums need more digits than half has.
+// The type in which terms of sums are computed: never half, which has too few
+// digits for sums.
 static int widened_compute(const sdg_product_t *p) {
   bool half = p->compute == CUBLAS_COMPUTE_16F ||
               p->compute == CUBLAS_COMPUTE_16F_PEDANTIC;
@@ -80,7 +81,7 @@ sdg_product_lt_matrix_t sdg_product_lt_matrix(const sdg_exec_t *exec,
   if (matrix->inner >= 0)
     inner = s->box.dim[matrix->inner].hi - s->box.dim[matrix->inner].lo;
   part.ld = s->stride[matrix->outer];
-  if (part.ld < inner) // of one row or column; packed
+  if (part.ld < inner) // a single row or column, whose stride may be anything
     part.ld = inner;
   if (part.ld < 1)
     part.ld = 1;
@@ -130,8 +131,8 @@ static int multiply_run(const state_t *state,
       batch, compute, CUBLAS_GEMM_DEFAULT);
 }
 
-// to = from + beta * source, float or double, with the program's handle, one
-// member of the batch after the other.
+// to = from + beta * source, in float or double, with the program's handle. One
+// call of the vendor for each member of the batch.
 static int geam_run(const state_t *state, const sdg_product_addition_t *add,
                     const sdg_call_t *call, const sdg_exec_t *exec) {
   const sdg_cublas_t *cublas = sdg_cublas_get();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums whose terms are split over ranks: each rank multiplies its terms, sends
-// those of other ranks' pieces of the result to them, and adds what it receives
-// for its own. Unless the result remains in pieces, all pieces are then
-// gathered.
+// Products whose K is split: each rank multiplies its part of K. It sends the
+// terms for other ranks' pieces of the result to these ranks, and adds the
+// terms that it receives to its own piece. Then the ranks gather all pieces,
+// unless the result remains in pieces.
 #include <stdlib.h>
 
 #include "rules/product/rule.h"
@@ -11,13 +11,13 @@ typedef struct sums {
   sdg_plan_t *plan;
   const sdg_product_parts_t *m;
   const int *slab;
-  sdg_box_t all,
-      own;      // of the result: with terms on this rank; computed by this rank
-  bool terms;   // this rank has terms
-  bool narrow;  // the types of sums and result differ
-  bool follows; // an epilogue follows
-  sdg_transfer_t parts; // terms of others' pieces, and of the own one
-  int *landed;          // slabs of what is received
+  // Boxes of the result: for which this rank has terms; whose sums it computes.
+  sdg_box_t all, own;
+  bool terms;           // this rank has a part of K
+  bool narrow;          // the types of sums and result differ
+  bool follows;         // an epilogue follows
+  sdg_transfer_t parts; // sent: terms of others' pieces; received: of the own
+  int *landed;          // slabs of the received terms
 } sums_t;
 
 static int me_of(const sdg_product_parts_t *m) {
@@ -29,7 +29,7 @@ static bool has_terms(const sdg_product_parts_t *m, int rank) {
   return box.dim[SDG_K].hi > box.dim[SDG_K].lo;
 }
 
-// The box of the product with the result's ranges `box` and this rank's terms.
+// The box of the product whose result is `box`, with this rank's part of K.
 static sdg_box_t product_of(const sums_t *s, const sdg_box_t *box) {
   sdg_box_t out = sdg_product_own_box(s->m, me_of(s->m));
   const sdg_matrix_t *result = &s->m->product.matrix[SDG_RESULT];
@@ -38,8 +38,8 @@ static sdg_box_t product_of(const sums_t *s, const sdg_box_t *box) {
   return out;
 }
 
-// Each partner with terms sends every other partner its terms of that one's
-// piece.
+// Lists the messages: each rank that has terms sends to every partner the terms
+// of that partner's piece.
 static sdg_status_t parts_list(sums_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
   size_t ranks = (size_t)tagging->ranks;
@@ -79,7 +79,8 @@ static sdg_product_multiply_args_t multiply_of(const sums_t *s,
       .result = s->slab[SDG_RESULT]};
 }
 
-// Computes the terms that this rank owes others, and its messages.
+// Computes the terms of other ranks' pieces, and adds the messages that send
+// them.
 static sdg_status_t others_multiply(sums_t *s) {
   sdg_box_t left[2 * SDG_DIMS_MAX];
   int partial = s->slab[SDG_RESULT], count = 0;
@@ -100,7 +101,8 @@ static sdg_status_t others_multiply(sums_t *s) {
   return sdg_plan_exchange(s->plan);
 }
 
-// Adds what was received to slab `to`, of sums.
+// Adds the received terms, from message `first` on, to slab `to`. `widened`:
+// the slab has the type of sums.
 static sdg_status_t received_add(sums_t *s, int first, int to, bool widened) {
   for (int i = first; i < s->parts.recvs; i++) {
     const sdg_product_addition_t add = {.box = product_of(s, &s->own),
@@ -115,7 +117,8 @@ static sdg_status_t received_add(sums_t *s, int first, int to, bool widened) {
   return SDG_OK;
 }
 
-// result = sums + beta * old values; these are in the source, if there is one.
+// result = sums + beta * old values, which are in the source if the call has
+// one, otherwise in the result.
 static sdg_status_t old_add(sums_t *s, int sums) {
   bool apart = s->m->product.matrix[SDG_SOURCE].there;
   const sdg_product_addition_t add = {
@@ -127,8 +130,8 @@ static sdg_status_t old_add(sums_t *s, int sums) {
   return sdg_product_add(s->plan, &add);
 }
 
-// Without own terms the sums consist of the others' terms: the vendor cannot
-// multiply empty matrices.
+// Result = received terms + beta * old values. For ranks without a part of K,
+// because the vendor cannot multiply empty matrices, and before an epilogue.
 static sdg_status_t piece_received(sums_t *s) {
   SDG_TRY(sdg_plan_join(s->plan, SDG_LANE_MAIN));
   SDG_TRY(received_add(s, 1, s->landed[0], true));
@@ -148,7 +151,8 @@ static sdg_status_t piece_plain(sums_t *s) {
   return received_add(s, 0, s->slab[SDG_RESULT], false);
 }
 
-// The same in a wider type, rounded once.
+// Like piece_plain(), but in the type of sums, so that the result is rounded
+// only once.
 static sdg_status_t piece_narrow(sums_t *s) {
   int sums;
   SDG_TRY(scratch(s, &s->own, &sums));
@@ -162,7 +166,7 @@ static sdg_status_t piece_narrow(sums_t *s) {
   return old_add(s, sums);
 }
 
-// Adds own terms last, with the epilogue.
+// Adds own terms last, in the call that applies the epilogue.
 static sdg_status_t piece_followed(sums_t *s) {
   sdg_product_multiply_args_t multiply = multiply_of(s, &s->own);
   multiply.follows = true;
@@ -188,7 +192,7 @@ static sdg_status_t piece_make(sums_t *s) {
   return s->narrow ? piece_narrow(s) : piece_plain(s);
 }
 
-// Every partner gets all pieces.
+// Sends all pieces of the result to all partners.
 static sdg_status_t pieces_gather(const sums_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
   size_t ranks = (size_t)tagging->ranks;

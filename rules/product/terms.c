@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces the ranks' terms of sums, if these are fewer bytes than the factors.
+// Cuts a product in K instead of M or N, if the ranks then send fewer bytes:
+// sums instead of factors.
 
 #include "rules/product/rule.h"
 
-// The vendor cannot multiply matrices without terms.
+// The epilogue is part of a multiplication, and the vendor cannot multiply
+// matrices with K = 0. So every rank must have a part of K.
 bool sdg_product_can_follow(const sdg_product_parts_t *m,
                             const sdg_part_t *terms) {
   if (m->product.epilogue <= 1)
@@ -45,7 +47,8 @@ static const sdg_part_t *terms_of(const sdg_product_parts_t *m) {
   return sdg_part_equal(part[0], part[1]) ? part[0] : NULL;
 }
 
-// The number of bytes of the factors that all ranks would receive.
+// How many bytes of factors all ranks together would receive. Factors that are
+// `taken` from an earlier product need no messages.
 static int64_t factors_bytes(const sdg_product_parts_t *m, const bool *taken) {
   const sdg_tagging_t *tagging = m->tagging;
   int64_t bytes = 0;
@@ -61,8 +64,8 @@ static int64_t factors_bytes(const sdg_product_parts_t *m, const bool *taken) {
   return bytes;
 }
 
-// The same for the sums: the owner of each element of the result receives the
-// terms of all other ranks that have any.
+// How many bytes of sums all ranks together would receive: the owner of each
+// element of the result receives the terms of all other ranks that have any.
 static int64_t sums_bytes(const sdg_product_parts_t *m,
                           const sdg_part_t *terms) {
   const sdg_matrix_t *result = &m->product.matrix[SDG_RESULT];
@@ -103,7 +106,8 @@ sdg_status_t sdg_product_turn(sdg_product_parts_t *m, const bool *taken,
   const sdg_section_t *section = m->tagging->section;
   const sdg_part_t *terms = terms_of(m);
   *out_turned = false;
-  // Another product must be able to take what `keep = dy` leaves.
+  // With `keep = dy` the product must gather its factors, because a later
+  // product may reuse them.
   if (!terms || m->sum_axes || section->keeps_dy || !m->product.sums ||
       m->product.device_scalars || (m->tagging->axes & ~section->sum_axes) ||
       !sdg_product_can_follow(m, terms) ||
