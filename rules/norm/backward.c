@@ -12,9 +12,9 @@
 //            (dscale_r / m - dscale / M))
 //
 // Its rounding error is that of dbias_r / m, which may be M / m times as large
-// as the error that the law allows. Therefore a rank with few of the elements
-// computes dx by two normalisations, one of x and one of dy; so does every rank
-// if dx shares memory with x or has a half type.
+// as the rounding error of the whole on one rank. Therefore a rank with few of
+// the elements computes dx by two normalisations, one of x and one of dy. So
+// does every rank if dx shares memory with x or has a half type.
 #include "rules/norm/plan.h"
 
 #include <cudnn.h>
@@ -24,11 +24,11 @@
 #include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
-// A rank with fewer than one in this many of all ranks' elements does not
-// correct the vendor's dx.
+// A rank corrects the vendor's dx if it has at least 1 / CORRECTED_MOST of all
+// ranks' elements.
 enum { CORRECTED_MOST = 8 };
 
-// Coefficients of dx, one for each set of values with a mean of its own.
+// The parameters of the two normalisations whose sum is dx.
 typedef struct coefficients {
   sdg_norm_params_t of_x, of_dy;
 } coefficients_t;
@@ -61,8 +61,9 @@ static bool is_wide(const sdg_norm_maker_t *m) {
          isinf(sdg_call_scalar(m->call, SDG_ALPHA));
 }
 
-// Half types: both parts as floats, rounded once. An infinite alpha would make
-// infinities of both parts, and NaN of their sum.
+// Computes both parts as floats, adds them, and applies alpha and beta while it
+// rounds to the type of dx. An infinite alpha applied to each part would make
+// both infinite and their sum NaN.
 static sdg_status_t dx_widely(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
                               const coefficients_t *by) {
   sdg_subcall_tensor_t x, dy;
@@ -81,7 +82,8 @@ static sdg_status_t dx_widely(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
   return sdg_norm_subcall_narrow(m->plan, &x, &m->tensor[SDG_NORM_DX]);
 }
 
-// Tensors that share dx's memory are read first.
+// Computes dx by two normalisations. A tensor that shares dx's memory is read
+// by the first of them.
 static sdg_status_t dx_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
                            const coefficients_t *by) {
   const sdg_subcall_tensor_t *dx = &m->tensor[SDG_NORM_DX];
@@ -109,7 +111,8 @@ static bool corrects(const sdg_norm_maker_t *m) {
          m->total <= CORRECTED_MOST * m->count;
 }
 
-// dx += its error. own: this rank's sums over m.
+// Adds the difference of the formula above to dx. `own`: dscale_r / m and
+// dbias_r / m.
 static sdg_status_t correction_add(sdg_norm_maker_t *m,
                                    const sdg_norm_gradient_t *g,
                                    const sdg_norm_pair_t *own,
@@ -131,8 +134,9 @@ static sdg_status_t correction_add(sdg_norm_maker_t *m,
                                     &m->tensor[SDG_NORM_DX]);
 }
 
-// The program's gradients of its parameters are summed over some of the axes,
-// those of dx over all.
+// Sums dscale and dbias over the axes of the program's gradients, writes these
+// gradients, and sums over the remaining axes, because dx needs the sums over
+// all ranks.
 static sdg_status_t sums_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
                              int slab) {
   SDG_TRY(reduce(m, slab, m->sum));
@@ -154,8 +158,9 @@ static sdg_status_t like_dy(sdg_norm_maker_t *m, sdg_subcall_tensor_t *out) {
   return SDG_OK;
 }
 
-// The gradient behind the activation, which is also the gradient of z. The
-// vendor's function wants equal strides for y, dy and its result.
+// Replaces dy by the gradient of the activation's input, which is also the
+// gradient of z. The vendor's function wants equal strides for y, dy and its
+// result.
 static sdg_status_t fused_add(sdg_norm_maker_t *m,
                               sdg_subcall_tensor_t *io_dy) {
   bool adds = m->norm->ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION;
@@ -176,7 +181,8 @@ static sdg_status_t fused_add(sdg_norm_maker_t *m,
              : SDG_OK;
 }
 
-// This rank's sums; also dx from these sums, or a useless result in its place.
+// Computes this rank's sums. The same call writes dx from these sums, if it is
+// corrected later, otherwise numbers that nobody uses.
 static sdg_status_t own_add(sdg_norm_maker_t *m, sdg_norm_gradient_t *g,
                             const sdg_norm_pair_t *sums,
                             const sdg_norm_pair_t *own) {
@@ -191,7 +197,7 @@ static sdg_status_t own_add(sdg_norm_maker_t *m, sdg_norm_gradient_t *g,
                    : SDG_OK;
 }
 
-// For calls without saved mean and deviation. waste: as for
+// Computes mean and deviation if the call has not saved them. `waste` as for
 // sdg_norm_statistics().
 static sdg_status_t statistics_add(sdg_norm_maker_t *m,
                                    const sdg_subcall_tensor_t *waste,

@@ -87,7 +87,7 @@ static bool fits(const sdg_call_t *call, const sdg_norm_t *norm,
   return true;
 }
 
-// The call has both or neither.
+// Whether the call has both tensors, and they fit, or neither.
 static bool paired(const sdg_call_t *call, const sdg_norm_t *norm,
                    sdg_norm_tensor_t a, sdg_norm_tensor_t b) {
   bool has_a = sdg_norm_data(call, norm, a),
@@ -96,6 +96,7 @@ static bool paired(const sdg_call_t *call, const sdg_norm_t *norm,
          (!has_a || (fits(call, norm, a) && fits(call, norm, b)));
 }
 
+// Whether all tensors and numbers that the call needs are there and match.
 static bool sound(const sdg_call_t *call, const sdg_norm_t *norm) {
   bool fused = norm->ops != CUDNN_BATCHNORM_OPS_BN;
   bool adds = norm->ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION;

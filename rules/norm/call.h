@@ -47,6 +47,8 @@ typedef struct sdg_norm {
 } sdg_norm_t;
 
 sdg_norm_kind_t sdg_norm_kind(const sdg_call_t *call);
+/* Reads a call. Only kind, groups and operand are set if the kind is
+ * SDG_NORM_NONE. */
 void sdg_norm_read(const sdg_call_t *call, sdg_norm_t *out);
 
 /* NULL if the call has no such tensor, or no data for it. */

@@ -3,8 +3,8 @@
 // elements.
 #include "rules/norm/plan.h"
 
-// The statistics that the program receives besides the saved mean. The running
-// variance is the unbiased one.
+// Writes the statistics that the program receives, except for the saved mean,
+// which is there already. The running variance is the unbiased one.
 static sdg_status_t statistics_tell(sdg_norm_maker_t *m,
                                     const sdg_subcall_tensor_t *mean,
                                     const sdg_subcall_tensor_t *variance) {

@@ -41,8 +41,8 @@ sdg_status_t sdg_norm_copy(sdg_norm_maker_t *m, sdg_norm_tensor_t like,
   return SDG_OK;
 }
 
-// Each begins at the alignment of an allocation: the vendor's functions do not
-// state the alignment that they need.
+// Each of the two sums begins at a multiple of ALIGN elements, because the
+// vendor's functions do not state which alignment they need.
 sdg_status_t sdg_norm_pair(sdg_norm_maker_t *m, sdg_norm_pair_t *out) {
   enum { ALIGN = 64 }; // elements
   int like = m->tensor[SDG_NORM_SCALE].slab;
@@ -94,7 +94,7 @@ static sdg_status_t reduce(sdg_norm_maker_t *m, int slab) {
   return sdg_plan_join(m->plan, SDG_LANE_MAIN);
 }
 
-// This rank's own mean and variance; its term of the mean is w a_r.
+// Computes this rank's own mean and variance, and its term w_r a_r of the mean.
 static sdg_status_t own_add(sdg_norm_maker_t *m,
                             const sdg_subcall_tensor_t *waste,
                             const sdg_norm_pair_t *own,
@@ -114,7 +114,7 @@ static sdg_status_t own_add(sdg_norm_maker_t *m,
                                &own->sum[0], 0, mean);
 }
 
-// This rank's term of the variance, overwriting its own variance.
+// Computes this rank's term of the variance, in place of its own variance.
 static sdg_status_t spread_add(sdg_norm_maker_t *m, const sdg_norm_pair_t *own,
                                const sdg_subcall_tensor_t *mean) {
   const sdg_subcall_tensor_t *distance = &own->sum[0];

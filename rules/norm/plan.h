@@ -18,7 +18,7 @@ typedef struct sdg_norm_maker {
   sdg_box_t own;    /* this rank's elements; may be empty in the whole view */
   sdg_box_t params; /* the program's scales and statistics */
   int64_t count;    /* own elements that share a mean; 0: own is empty */
-  int64_t total;    /* the same, of all ranks */
+  int64_t total;    /* elements of all ranks that share a mean */
   bool packs;       /* sub-calls use packed copies, never parts of the program's
                      * tensors */
   /* This rank's parts of the program's tensors, or packed copies of them. */

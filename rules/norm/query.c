@@ -8,8 +8,8 @@
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 
-// The vendor's answer for this rank's tensors. It suffices for the program's
-// own call; the sub-calls of other calls need no workspace.
+// Returns the vendor's answer for this rank's tensors, because only the
+// program's own call needs the workspace; sub-calls need none.
 sdg_status_t sdg_norm_answer(const sdg_call_t *call,
                              const sdg_tagging_t *tagging, int *out_vendor) {
   (void)tagging;
@@ -19,7 +19,7 @@ sdg_status_t sdg_norm_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// A part at its place in the program's tensor, or in a packed copy.
+// Creates a descriptor of a part: in the program's tensor, or packed.
 static bool part_describe(const sdg_operand_t *operand, const sdg_box_t *part,
                           bool packed, cudnnTensorDescriptor_t *out) {
   int64_t stride[SDG_DIMS_MAX];
@@ -30,7 +30,8 @@ static bool part_describe(const sdg_operand_t *operand, const sdg_box_t *part,
                         packed ? stride : operand->stride) == SDG_OK;
 }
 
-// Asks for the size of a workspace, and ignores the size.
+// Asks the library for the workspace of a part. It fails for tensors that the
+// library would also reject in the call.
 static bool part_ask(const sdg_call_t *call, const sdg_norm_t *norm,
                      const sdg_box_t *part, bool packed) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations as an op: statistics are those of all ranks whose values share
-// them.
+// Normalisations as an op. Ranks that have parts of one set of values compute
+// its mean and variance together.
 #include <cudnn.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,8 @@ static bool norm_knows(const sdg_call_t *call) {
   }
 }
 
-// Which tensors are absent: ranks with different ones would plan differently.
+// One bit for each operand without data. The ranks must agree on them, because
+// their plans depend on them.
 static unsigned absent(const sdg_call_t *call) {
   unsigned mask = 0;
   for (int i = 0; i < call->operands; i++)
@@ -96,9 +97,9 @@ static int norm_key(const sdg_call_t *call, uint64_t *out) {
   return 3;
 }
 
-// Scales do not move, so an activation does not lead if it is cut differently
-// in a dimension in which scales have several values. It does not lead either
-// if its channels are cut and are normalised together.
+// Whether the other operands can be placed like activation `lead`. Scales do
+// not move, so where they have several values their extents must be those of
+// the activation. Local response normalisation needs whole channels.
 static bool leads(const sdg_call_t *call, const sdg_colocation_t *colocation,
                   int lead) {
   const sdg_placement_t *x = sdg_colocate_at(colocation, lead);
@@ -137,7 +138,7 @@ static sdg_status_t norm_share(const sdg_call_t *call,
                           : sdg_norm_share(call, tagging, out_plan);
 }
 
-// Statistics, running or of one batch, are not parameters.
+// Ranks must have equal scales and shifts; statistics are not compared.
 static sdg_common_t norm_alike(const sdg_call_t *call,
                                const sdg_tagging_t *tagging, int index) {
   sdg_role_t role = call->operand[index].role;

@@ -21,7 +21,8 @@ sdg_status_t sdg_norm_answer(const sdg_call_t *call,
 bool sdg_norm_takes(const sdg_call_t *call, const sdg_norm_t *norm,
                     const sdg_box_t *part);
 
-/* The same for local response normalisation. */
+/* Local response normalisation. _is: whether the call is one. See plan() and
+ * share() of sdg_op_t. */
 bool sdg_lrn_is(const sdg_call_t *call);
 sdg_status_t sdg_lrn_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                           sdg_plan_t **out_plan) SDG_MUST_CHECK;

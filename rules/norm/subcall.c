@@ -12,7 +12,7 @@ typedef struct how {
   cudnnBatchNormMode_t mode;
   sdg_norm_from_t alpha, beta, epsilon;
   double multiple;
-  sdg_type_t type;              // the call whose scalars are used
+  sdg_type_t type;              // of x; the type of scalars follows from it
   cudnnOpTensorDescriptor_t op; // or NULL
 } how_t;
 
@@ -79,7 +79,7 @@ sdg_norm_subcall_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
 
 static cudnnStatus_t statistics_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
-  // y is not needed: its factor tells this to a library that can skip it.
+  // Nobody uses y. A library may see from the factor 0 that it can skip it.
   sdg_scalar_t zero = sdg_scalar(how->type, 0);
   return sdg_cudnn_get()->cudnnBatchNormalizationForwardTraining(
       run->handle, how->mode, &zero, &zero, run->descriptor[0], run->data[0],
@@ -165,7 +165,8 @@ sdg_status_t sdg_norm_subcall_param(sdg_plan_t *plan,
   return add(plan, &sub, &how);
 }
 
-// Copies by max(a, a): it passes infinities, unlike a sum with zero times them.
+// Converts with max(a, a), because the sum a + 0 * a would turn infinities into
+// NaN.
 static cudnnStatus_t narrow_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   sdg_scalar_t alpha = scalar_of(how, SDG_NORM_PROGRAM, run, SDG_ALPHA);
@@ -213,7 +214,8 @@ sdg_status_t sdg_norm_subcall_activate(sdg_plan_t *plan,
   return add(plan, &sub, &how);
 }
 
-// y replaces x, too: the same elements are positive.
+// The vendor also wants the activation's input x. It gets y in its place:
+// for ReLU the same elements are positive.
 static cudnnStatus_t deactivate_run(const sdg_subcall_run_t *run) {
   const how_t *how = run->op;
   sdg_scalar_t one = sdg_scalar(how->type, 1), zero = sdg_scalar(how->type, 0);

@@ -27,9 +27,9 @@ sdg_norm_subcall_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
                            sdg_norm_from_t epsilon, sdg_norm_from_t beta,
                            const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
 
-/* params->mean = mean of x, params->variance = unbiased variance of x; both
- * must contain numbers before. Reads params->bias and scale to write a useless
- * result to `y`. */
+/* params->mean = mean of x, params->variance = unbiased variance of x. Both
+ * must contain finite numbers before. The sub-call also reads params->bias and
+ * params->scale, and overwrites `y` with numbers that nobody uses. */
 sdg_status_t
 sdg_norm_subcall_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
                             const sdg_subcall_tensor_t *x,

@@ -19,8 +19,7 @@ static bool is_param(sdg_norm_tensor_t which) {
   return which >= SDG_NORM_SCALE;
 }
 
-// The axes along which ranks hold values that share a mean; none if that is one
-// rank.
+// The axes along which several ranks hold values that share a mean.
 static sdg_axes_t shared_axes(const sdg_norm_t *norm, const sdg_mesh_t *mesh,
                               const sdg_placement_t *x) {
   sdg_axes_t axes = 0;
@@ -46,7 +45,7 @@ static int64_t values_count(const sdg_norm_t *norm, const sdg_box_t *box) {
   return sdg_box_empty(box) ? 0 : count;
 }
 
-// The box of scales and statistics, as documented.
+// The type of scales and statistics, as cuDNN documents it.
 static sdg_type_t params_type(const sdg_call_t *call) {
   return call->operand[0].type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE
                                                     : CUDNN_DATA_FLOAT;
@@ -110,8 +109,9 @@ static sdg_status_t tensors_close(sdg_norm_maker_t *m,
   return SDG_OK;
 }
 
-// Scales and statistics have one layout, which is packed: the vendor's
-// functions take one descriptor for the program's and sundog's.
+// Why types or layouts of the tensors prevent sub-calls; NULL if they do not.
+// Scales and statistics must all be packed, because the vendor's functions take
+// one descriptor for those of the program and those of sundog.
 static const char *layout_obstacle(const sdg_call_t *call,
                                    const sdg_norm_t *norm) {
   const sdg_operand_t *scale = &call->operand[norm->operand[SDG_NORM_SCALE]];
@@ -176,7 +176,8 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
   };
   int program[SDG_NORM_TENSORS];
   m.count = values_count(norm, &m.own);
-  // Each rank decides this for itself: what it reads and writes is the same.
+  // Each rank may decide this alone, because it reads and writes the same
+  // elements either way.
   m.packs = whole && (tagging->section->strategy == SDG_STRATEGY_EXTEND ||
                       !sdg_norm_takes(call, norm, &m.own));
   for (int d = 0; d < x->dims; d++)
@@ -191,8 +192,8 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
 
 // ---- the shard view --------------------------------------------------------
 
-// In dimensions in which scales and statistics have as many values as x, they
-// are cut like x; in the others they have one value.
+// Checks a tensor of scales or statistics: along dimensions that are normalised
+// together it must have one value, along the others it must be cut like x.
 static sdg_status_t param_alike(const sdg_call_t *call, const sdg_norm_t *norm,
                                 const sdg_tagging_t *tagging, int index,
                                 int *out_refusal) {
@@ -206,7 +207,7 @@ static sdg_status_t param_alike(const sdg_call_t *call, const sdg_norm_t *norm,
     const sdg_part_t *part = &x->part[d];
     bool one = !param->split[d].axes && sdg_placement_extent(param, d) == 1;
     bool cut = x->split[d].axes > 0;
-    // One value per rank looks like one value for all ranks.
+    // If each rank has one value, its tensor looks like one value for all.
     if (cut && one && !is_shared(norm, d)) {
       for (int piece = 0; piece < part->pieces; piece++)
         one &= sdg_part_size(part, piece) == 1;
@@ -281,7 +282,8 @@ static bool shareable(const sdg_call_t *call, const sdg_norm_t *norm,
   return sdg_placement_axes(x) != 0;
 }
 
-// Written operands: activations are placed like x, all others on every rank.
+// Adds the written operands: activations are placed like x, all others are on
+// every rank.
 static sdg_status_t outputs_add(sdg_share_t *share, const sdg_call_t *call,
                                 const sdg_norm_t *norm,
                                 const sdg_placement_t *x) {
@@ -300,8 +302,9 @@ static sdg_status_t outputs_add(sdg_share_t *share, const sdg_call_t *call,
   return status;
 }
 
-// What each rank reads: its own part of activations; nothing of operands that
-// the op does not use; all of scales and statistics, also old ones.
+// Adds what each rank reads: its own part of activations, all of scales and
+// statistics (also the old values of outputs), and nothing of operands that the
+// op does not use.
 static sdg_status_t reads_add(sdg_share_t *share, const sdg_call_t *call,
                               const sdg_norm_t *norm,
                               const sdg_tagging_t *tagging) {
