@@ -17,8 +17,8 @@ bool sdg_fetch_communicates(const sdg_tagging_t *tagging,
   return false;
 }
 
-// The ranks whose positions differ only along the axes over which `among` is
-// split. Other ranks neither send nor receive.
+// Plans a transfer between the ranks whose positions differ only along the axes
+// over which `among` is split. Other ranks neither send nor receive.
 static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
                                   const sdg_placement_t *placement,
                                   const sdg_placement_t *among,
@@ -99,8 +99,8 @@ sdg_status_t sdg_scatter_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
   SDG_TRY(
       transfer_make(tagging, placement, terms, need, period, &out->transfer));
   sdg_transfer_reverse(&out->transfer);
-  // An image is sent from where it was computed, and received where it is
-  // added.
+  // The sender has an image's addends beyond the end of the dimension; the
+  // receiver adds them to the element itself.
   for (int i = 0; i < out->transfer.sends; i++) {
     sdg_message_t *image = &out->transfer.send[i];
     image->box = sdg_box_shift(&image->box, image->shift);

@@ -37,12 +37,12 @@ sdg_status_t sdg_fetch_open(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                             const sdg_placement_t *placement,
                             const sdg_box_t *need, int from, int into,
                             sdg_fetch_t *out) SDG_MUST_CHECK;
-/* Copies what the rank has itself into place. Call it before or after the
- * exchange. */
+/* Copies the needed elements that this rank owns from slab `from` to slab
+ * `into`. Call it before or after the exchange. */
 sdg_status_t sdg_fetch_own(sdg_plan_t *plan,
                            const sdg_fetch_t *fetch) SDG_MUST_CHECK;
-/* Copies what was received into place. Call it after the exchange and its
- * join. */
+/* Copies received messages to slab `into`, except those that have arrived
+ * there. Call it after the exchange and its join. */
 sdg_status_t sdg_fetch_land(sdg_plan_t *plan,
                             const sdg_fetch_t *fetch) SDG_MUST_CHECK;
 /* The reverse of a fetch: sends addends from slab `from`, which covers the

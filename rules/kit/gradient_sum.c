@@ -9,8 +9,8 @@
 #include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
-// Partial sums would be rounded to few bits on every rank, or overflow although
-// their sum does not; the error would exceed that of a single device.
+// Whether the ranks sum this gradient in float. In a half type, each rank's
+// part would be rounded to few bits, or overflow although the sum does not.
 static bool sums_in_float(const sdg_operand_t *operand) {
   return operand->type == CUDNN_DATA_HALF ||
          operand->type == CUDNN_DATA_BFLOAT16;

@@ -30,14 +30,14 @@ sdg_status_t sdg_gradient_sum_open(sdg_plan_t *plan, const sdg_call_t *call,
                                    int index, sdg_axes_t axes,
                                    const void *(*beta)(const sdg_call_t *call),
                                    sdg_gradient_sum_t *out) SDG_MUST_CHECK;
-/* For sub-calls that can put their result into another type than the
- * gradient's: has them put it into float if the gradient is narrower and ranks
- * are to be summed, so that no rank's part is rounded or infinite. Then
- * sum->type says so, and alpha is applied to the sum. */
+/* For sub-calls whose result may have another type than the gradient. If the
+ * gradient is narrower than float and ranks are summed, sum->type becomes
+ * float, so that no rank's part is rounded or overflows, and alpha is applied
+ * to the sum. */
 sdg_status_t sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
                                     sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
-/* The same if alpha is infinite, as parts that are infinities may add up to
- * NaN where the sum times alpha is an infinity. */
+/* If alpha is infinite, applies it to the sum instead of each rank's part,
+ * because infinite parts of both signs would add up to NaN. */
 sdg_status_t sdg_gradient_sum_late(sdg_plan_t *plan, const sdg_call_t *call,
                                    sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
 /* Whole view: adds the gradient to the share as an output that every rank gets

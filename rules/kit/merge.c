@@ -59,7 +59,7 @@ sdg_status_t sdg_merge_reducible(sdg_plan_t *plan, sdg_subcall_tensor_t *io) {
 sdg_status_t sdg_merge_scratch(sdg_plan_t *plan, const sdg_box_t *field,
                                int like, sdg_type_t type,
                                sdg_subcall_tensor_t *out) {
-  int64_t nested[SDG_DIMS_MAX]; // adding a slab moves the others
+  int64_t nested[SDG_DIMS_MAX]; // a copy: a new slab may move plan->slab
   int slab;
   memcpy(nested, plan->slab[like].nesting, sizeof nested);
   SDG_TRY(sdg_plan_packed(plan, field, nested, sdg_merge_bytes(type), &slab));

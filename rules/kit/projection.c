@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix is the filter of a convolution with one output channel for each of
-// its rows and one input channel for each column. The convolution is
-// left = right W^T; its two gradients are the other two products. Groups are
-// the convolution's groups.
+// Computes products of rows and a matrix with convolutions. The matrix is the
+// filter of a convolution with one output channel for each of its rows and one
+// input channel for each column. The convolution is left = right W^T; its two
+// gradients are the other two products. Groups are the convolution's groups.
 #include "rules/kit/projection.h"
 
 #include <stdlib.h>

@@ -68,7 +68,8 @@ static sdg_status_t received_add(sdg_plan_t *plan,
   return SDG_OK;
 }
 
-// Ranks that have the same elements add them in the same order.
+// Sums all addends in the order of the ranks, so that ranks with the same
+// elements get the same bits.
 static sdg_status_t copies_add(sdg_plan_t *plan, const sdg_scatter_add_t *back,
                                sdg_type_t type,
                                const sdg_subcall_tensor_t *sum) {

@@ -35,9 +35,10 @@ sdg_status_t sdg_scatter_add_open(sdg_plan_t *plan,
 sdg_status_t sdg_scatter_add_close(sdg_plan_t *plan,
                                    const sdg_scatter_add_t *back,
                                    sdg_type_t type) SDG_MUST_CHECK;
-/* The same if slab `to` already contains this rank's addends for itself, except
- * those for images beyond the end of a periodic dimension. Adds the latter,
- * which lie in `from`, and what was received. */
+/* Use it in place of sdg_scatter_add_close if slab `to` already contains this
+ * rank's addends for its own elements, except those for images beyond the end
+ * of a periodic dimension. Adds these, which are in slab `from`, and the
+ * received addends. */
 sdg_status_t sdg_scatter_add_add(sdg_plan_t *plan,
                                  const sdg_scatter_add_t *back,
                                  sdg_type_t type) SDG_MUST_CHECK;

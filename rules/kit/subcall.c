@@ -13,8 +13,8 @@
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 
-// A tensor's form, which tensors at several addresses share: there are fewer
-// forms than sub-calls.
+// Type, extents and strides of a tensor, with a descriptor. Tensors at several
+// addresses share a form, because there are fewer forms than sub-calls.
 typedef struct form {
   struct {
     int64_t type, dims, extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
@@ -25,7 +25,7 @@ typedef struct form {
 
 // A tensor's address.
 typedef struct place {
-  cudnnTensorDescriptor_t descriptor; // index of its form
+  cudnnTensorDescriptor_t descriptor; // owned by the tensor's form
   int slab;                           // -1: `at` returns it
   int64_t offset_bytes;               // from the slab's address
   void *(*at)(const sdg_call_t *call);
@@ -114,7 +114,7 @@ cudnnHandle_t sdg_subcalls_handle(const sdg_plan_t *plan) {
   return ((const state_t *)plan->state)->handle;
 }
 
-// Strides of a tensor outside of all slabs: packed row-major.
+// The strides of a tensor: those of its slab; row-major if it has no slab.
 static void strides_of(const sdg_plan_t *plan,
                        const sdg_subcall_tensor_t *tensor, int64_t *out) {
   int64_t row_major[SDG_DIMS_MAX];
@@ -128,8 +128,9 @@ static void strides_of(const sdg_plan_t *plan,
   sdg_slab_pack(&tensor->box, row_major, out);
 }
 
-// On a GPU, OpTensor and SetTensor refuse tensors of fewer dimensions, which
-// softmax and reductions accept. Further dimensions of extent 1 change nothing.
+// On a GPU, cudnnOpTensor and cudnnSetTensor refuse tensors of fewer than four
+// dimensions. So all descriptors get further dimensions of extent 1, which
+// softmax and reductions accept, too.
 enum { LEAST_DIMS = 4 };
 
 sdg_status_t sdg_subcall_describe(const sdg_plan_t *plan,

@@ -81,8 +81,8 @@ bool sdg_subcall_strides_equal(const sdg_plan_t *plan,
  * tensor. */
 sdg_status_t sdg_subcall_add(sdg_plan_t *plan,
                              const sdg_subcall_t *sub) SDG_MUST_CHECK;
-/* The same without a step. To run it, add sdg_plan_call() with *out_index,
- * which counts sub-calls from 0. */
+/* Stores a sub-call without a step that runs it. To run it, add sdg_plan_call()
+ * with *out_index, which counts sub-calls from 0. */
 sdg_status_t sdg_subcall_keep(sdg_plan_t *plan, const sdg_subcall_t *sub,
                               int *out_index) SDG_MUST_CHECK;
 
@@ -143,6 +143,7 @@ sdg_status_t sdg_subcall_reduction_workspace(const sdg_plan_t *plan,
 /* c = value. The type is float or double. */
 sdg_status_t sdg_subcall_set(sdg_plan_t *plan, double value,
                              const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
+/* c = alpha c. */
 sdg_status_t sdg_subcall_scale(sdg_plan_t *plan, double alpha,
                                const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
 

@@ -18,12 +18,12 @@ sdg_range_t sdg_window_back_right(const sdg_window_dim_t *dim,
   const sdg_window_t *w = &dim->window;
   int64_t span = sdg_window_span(w);
   sdg_range_t right = view->x;
-  if (view->y.lo >
-      0) // the window of the output before the view ends before the row
+  // The window of the output before the view must end before the row, that of
+  // the output behind the view must begin behind it.
+  if (view->y.lo > 0)
     right.lo =
         sdg_max64(right.lo, (view->y.lo - 1) * w->stride - w->pad + span);
-  if (view->y.hi < dim->y_extent) // the window of the output behind the view
-                                  // begins behind the row
+  if (view->y.hi < dim->y_extent)
     right.hi = sdg_min64(right.hi, view->y.hi * w->stride - w->pad);
   return seen_once(dim, right);
 }

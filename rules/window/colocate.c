@@ -15,7 +15,7 @@ static int64_t outputs(const sdg_window_spec_t *spec, const sdg_placement_t *x,
   return sdg_window_outputs(&spec->window[d], sdg_placement_extent(x, d));
 }
 
-// Every channel of one operand depends on all channels of the other.
+// Whether in dimension d every element of y depends on all elements of x.
 static bool mixes(const sdg_window_spec_t *spec, int d) {
   return d == 1 && spec->y_channels > 0;
 }
@@ -66,7 +66,8 @@ static sdg_status_t y_follow(sdg_colocation_t *colocation,
                           : SDG_OK;
 }
 
-// Inputs with different extents can have the same output.
+// Places x like y demands. Inputs with different extents can have the same
+// output, so this takes the extents of the first reading of x that fits.
 static sdg_status_t x_follow(sdg_colocation_t *colocation,
                              const sdg_window_spec_t *spec) {
   const sdg_placement_t *y = sdg_colocate_at(colocation, spec->y);
@@ -85,9 +86,9 @@ static sdg_status_t x_follow(sdg_colocation_t *colocation,
   return SDG_OK;
 }
 
-// Another interpretation of x, with other extents and the same output: with
-// strides, an extent of 1 may be a piece or the whole. NULL: x has only one
-// interpretation.
+// Another reading of x, with other extents and the same output. Example: with
+// strides, an extent of 1 may be a piece or the whole. NULL if x has only one
+// reading.
 static const sdg_placement_t *other_input(const sdg_colocation_t *colocation,
                                           const sdg_window_spec_t *spec) {
   const sdg_placement_t *x = sdg_colocate_at(colocation, spec->x);
@@ -108,8 +109,8 @@ static const sdg_placement_t *other_input(const sdg_colocation_t *colocation,
   return NULL;
 }
 
-// Whether x is interpreted like another tagged tensor: a section that names x
-// itself says that extents of 1 are pieces.
+// Whether the section of x's reading comes from a tag, possibly of another
+// operand. A section that matches x says that extents of 1 are pieces.
 static bool by_tag(const sdg_colocation_t *colocation, int x) {
   const sdg_section_t *section =
       colocation->place[x][colocation->is[x]].section;

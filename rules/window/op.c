@@ -112,7 +112,7 @@ static void advice_write(const sdg_window_t *window, const sdg_part_t *x,
                               : "");
 }
 
-// The program's own output sizes are used if they add up.
+// Checks that the program's sizes of y add up to the output of the whole x.
 static sdg_status_t
 outputs_compare(const sdg_window_op_t *op, const sdg_call_t *call,
                 const sdg_placement_t *x, const sdg_window_spec_t *spec,
@@ -171,8 +171,7 @@ static sdg_status_t empty_check(const sdg_window_op_t *op,
   return SDG_OK;
 }
 
-// The owned ranges of one rank. It owns the one element that channels are
-// counted as.
+// Where channels are counted as one element, every rank owns this element.
 void sdg_window_op_own(const sdg_window_op_t *op, const sdg_tagging_t *tagging,
                        const sdg_window_spec_t *spec, int rank,
                        sdg_window_dim_t *out) {
@@ -188,7 +187,6 @@ void sdg_window_op_own(const sdg_window_op_t *op, const sdg_tagging_t *tagging,
     out[1].x = out[1].y = (sdg_range_t){0, 1};
 }
 
-// What a rank needs of x, channels included.
 sdg_box_t sdg_window_op_need(const sdg_window_op_t *op,
                              const sdg_tagging_t *tagging,
                              const sdg_window_spec_t *spec, int rank) {
@@ -237,7 +235,7 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
     int rank = tagging->rank_list[r];
     owned[r] = sdg_placement_box(from, tagging->mesh, rank);
     need[r] = sdg_window_op_need(op, tagging, spec, rank);
-    // A rank without others wraps around to itself.
+    // A single rank may need rows beyond the domain, but only its own.
     op->communicates |=
         tagging->ranks > 1 && !sdg_box_contains(&owned[r], &need[r]);
   }
@@ -250,8 +248,8 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
   return status;
 }
 
-// y as the program cut it, if its sizes add up; otherwise as the windows'
-// centres place it.
+// Places y as the program has cut it, if its sizes add up. Without a y, in a
+// query, the owners of the windows' centres own the outputs.
 static sdg_status_t outputs_own(sdg_window_op_t *op, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 const sdg_window_spec_t *spec) {
@@ -329,14 +327,13 @@ bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy) {
          !sdg_window_op_view(op, &piece);
 }
 
-// The dimensions in which a strip reaches the domain's ends.
+// Lets a strip use the op's own padding in place of rows of zeros: where it
+// covers a whole dimension, or where the op treats its border in its own way.
 static void border_set(const sdg_window_op_t *op, sdg_window_piece_t *piece) {
   for (int d = 2; d < op->dims; d++) {
     sdg_window_dim_t dim = op->dim[d];
     if (dim.wrap)
       continue;
-    // If a strip covers all of a dimension, the op's own padding replaces rows
-    // of zeros.
     if (piece->y.dim[d].lo == 0 && piece->y.dim[d].hi == dim.y_extent) {
       piece->x.dim[d] = (sdg_range_t){0, dim.x_extent};
       piece->pad[d] = (int)dim.window.pad;

@@ -67,9 +67,9 @@ sdg_window_op_whole_channels(const sdg_call_t *call,
 
 /* The parts of sdg_window_op_init, for both views. _dims: the geometry of every
  * dimension. _place: the placement of y, by the owner of each window's centre.
- * _own: the ranges that `rank` of the job owns; channels that are counted as
- * one element are owned. _need: what that rank needs of x, channels included.
- */
+ * _own: the ranges that `rank` of the job owns; every rank owns channels that
+ * are counted as one element. _need: the box of x that this rank needs, with
+ * the real channels. */
 sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 const sdg_window_spec_t *spec) SDG_MUST_CHECK;

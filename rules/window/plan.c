@@ -94,12 +94,12 @@ static sdg_status_t view_open(maker_t *m, const sdg_window_piece_t *piece) {
   return sub_add(m, piece, &slabs);
 }
 
-// A piece with slabs of its own: x assembled, y and z small copies. With extend
-// in the whole view, y is the program's own.
+// A piece that has slabs of its own: an assembled x, and copies of parts of y
+// and z. A piece that computes all of y writes the program's y.
 typedef struct strip {
   const sdg_window_piece_t *piece;
   sdg_window_slabs_t slabs;
-  bool apart; // y is a copy that overwrites
+  bool apart; // y is a copy, whose kept rows then overwrite the program's
   int call;   // of a stack's first strip: the sub-call for all of them
 } strip_t;
 
@@ -209,7 +209,7 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
       SDG_TRY(stack_open(m, piece + view, strips, lead, i, strip));
   for (int i = 0; i < strips; i++)
     into[i] = strip[i].slabs.x;
-  // Slabs that receive messages are kept separately.
+  // With keeps_x messages arrive in slabs of their own, which may be kept.
   SDG_TRY(sdg_plan_messages(m->plan, &m->op->transfer, m->x, into,
                             m->client->keeps_x ? 0 : strips, m->message));
   SDG_TRY(sdg_plan_exchange(m->plan));
@@ -304,7 +304,8 @@ sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
   int refusal;
   sdg_status_t status =
       plan_make(call, op, client, 0, extend, out_plan, &refusal);
-  // Each rank decides this for itself: what it reads and writes is the same.
+  // Each rank may decide this alone, because it reads and writes the same
+  // elements either way.
   if (refusal && !extend)
     status = plan_make(call, op, client, 0, true, out_plan, &refusal);
   return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
