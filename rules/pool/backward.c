@@ -49,8 +49,8 @@ sdg_box_t sdg_pool_backward_need_y(const sdg_pool_backward_t *back,
   return need;
 }
 
-// The rows that the windows on these rows see, for any image: with wrap each
-// image sees the same rows.
+// The range of all rows that are seen by the windows that touch `rows`. In a
+// periodic dimension it covers all images of `rows`.
 static sdg_range_t seen_around(const sdg_window_dim_t *dim, sdg_range_t rows) {
   sdg_range_t images = {0, 1}, seen = {0, 0};
   if (dim->wrap)
@@ -127,6 +127,7 @@ static bool is_giver(const sdg_pool_backward_t *back,
   return true;
 }
 
+// Plans the messages of y and dy for one image, or, if image is NULL, of x.
 static sdg_status_t transfer_make(sdg_pool_backward_t *back,
                                   const sdg_tagging_t *tagging,
                                   const sdg_placement_t *owner,
@@ -256,8 +257,8 @@ void sdg_pool_backward_fini(sdg_pool_backward_t *back) {
   back->images = 0;
 }
 
-// In a periodic dimension: no padding, and all windows at the op's positions,
-// also those outside the domain.
+// The cut in a periodic dimension: no padding, and windows also outside the
+// domain, at positions where the op would have them.
 static sdg_window_cut_t around(const sdg_window_dim_t *dim, sdg_range_t rows) {
   const sdg_window_t *w = &dim->window;
   sdg_range_t need = sdg_window_need(w, dim->y);
@@ -275,7 +276,8 @@ static sdg_window_cut_t around(const sdg_window_dim_t *dim, sdg_range_t rows) {
 // One dimension of the call that computes these rows of dx.
 static sdg_window_cut_t cut_on(sdg_window_dim_t dim, sdg_range_t rows) {
   dim.y = windows_on(&dim, rows);
-  // Rows between two windows get no gradient from the next one.
+  // If the rows lie between two windows, the next window computes them: their
+  // gradient is 0.
   if (sdg_range_empty(dim.y)) {
     int64_t next = sdg_window_need_adjoint(&dim.window, rows).lo;
     next = sdg_max64(0, sdg_min64(next, dim.y_extent - 1));
@@ -284,7 +286,8 @@ static sdg_window_cut_t cut_on(sdg_window_dim_t dim, sdg_range_t rows) {
   return dim.wrap ? around(&dim, rows) : sdg_window_cut_around(&dim, rows);
 }
 
-// The owned rows that are touched by no window that extends across an end.
+// The owned rows that no window touches which extends across an end of the
+// domain; in a dimension that is not periodic, all owned rows.
 static sdg_range_t inner_rows(const sdg_window_dim_t *dim) {
   sdg_window_dim_t all = *dim;
   if (!dim->wrap)

@@ -28,8 +28,8 @@ typedef struct sdg_pool_backward {
 sdg_status_t sdg_pool_backward_init(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_pool_backward_t *out) SDG_MUST_CHECK;
-/* The same in the whole view: ranks send nothing. *out_can is that of
- * sdg_window_op_init_whole. */
+/* Whole view: fills `out` like sdg_pool_backward_init; the transfers are copies
+ * on this rank. *out_can is that of sdg_window_op_init_whole. */
 sdg_status_t sdg_pool_backward_init_whole(const sdg_call_t *call,
                                           const sdg_tagging_t *tagging,
                                           sdg_pool_backward_t *out,

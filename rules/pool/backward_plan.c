@@ -9,8 +9,8 @@
 #include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
-// The program's tensors, or copies of some rows. Means read neither x nor y, so
-// there these are dx and dy.
+// The program's tensors, or copies of some of their rows. Means read neither x
+// nor y, so copies for a mean have x = dx and y = dy.
 typedef struct slabs {
   int x, y, dy, dx;
 } slabs_t;
@@ -18,7 +18,7 @@ typedef struct slabs {
 // One call that computes rows of dx separately, or adds an image to them.
 typedef struct part {
   int image;
-  bool first, last; // index of its strip
+  bool first, last; // whether it is the first, the last part of its strip
   sdg_window_piece_t piece;
   slabs_t slabs;
 } part_t;
@@ -166,7 +166,7 @@ static sdg_status_t messages_add(maker_t *m, const sdg_transfer_t *transfer,
   return status;
 }
 
-// Rows that this rank has itself.
+// Copies the rows that this rank owns.
 static sdg_status_t own_copy(maker_t *m, const sdg_transfer_t *transfer,
                              int tensor, int image, int *landed) {
   (void)landed;

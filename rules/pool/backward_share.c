@@ -3,8 +3,8 @@
 #include "rules/pool/backward.h"
 #include "src/plan/share.h"
 
-// What each rank of the job reads. Means read neither x nor y; if results of
-// pieces are gathered, a rank reads only its own piece of x.
+// Fills in what each rank of the job reads. Means read neither x nor y. If the
+// ranks gather results of pieces, a rank reads only its own piece of x.
 static sdg_status_t share_fill(sdg_share_t *share,
                                const sdg_pool_backward_t *back,
                                const sdg_tagging_t *tagging, bool pieces,

@@ -17,7 +17,8 @@ int sdg_pool_sizes(const sdg_call_t *call, int64_t *out) {
   return 2 * p.spatial;
 }
 
-// The extents that rank `r` of the group has, as agreed.
+// What the ranks have agreed on: each rank's windows and strides (`size`), and
+// its extents of x. `r` is a rank's index in the job's group.
 typedef struct agreed {
   const sdg_tag_vector_t *size, *x;
 } agreed_t;
@@ -152,7 +153,7 @@ void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool) {
   }
 }
 
-// The placement of an output whose one element every rank has.
+// Places an output like sdg_pool_place says.
 static sdg_status_t placement_merge(const sdg_call_t *call, int index,
                                     const sdg_pool_t *pool,
                                     sdg_tagging_t *tagging) {
@@ -200,7 +201,7 @@ sdg_status_t sdg_pool_place(const sdg_call_t *call, sdg_tagging_t *tagging) {
   return pool.dy >= 0 ? placement_merge(call, pool.dy, &pool, tagging) : SDG_OK;
 }
 
-// Decided by the program's own pieces of x.
+// Whether the windows are local, judged by x as the program has cut it.
 static bool is_local(const sdg_colocation_t *colocation, const sdg_pool_t *pool,
                      bool *out_global) {
   sdg_tagging_t own = colocation->tagging; // borrows

@@ -15,8 +15,9 @@ typedef struct maker {
   const sdg_call_t *call;
   sdg_pool_pieces_t of;
   sdg_plan_t *plan;
-  sdg_box_t x, y, part, parts; // this rank's; its result's; what it gathers;
-                               // in the whole view some may be empty
+  // This rank's piece of x, and of y; the result of its piece; the results that
+  // it gathers. In the whole view some may be empty.
+  sdg_box_t x, y, part, parts;
   int x_slab, y_slab, part_slab, parts_slab;
   sdg_type_t type, part_type; // of the program's tensors; of pieces' results
 } maker_t;
@@ -75,8 +76,8 @@ static cudnnStatus_t backward_piece(const sdg_subcall_run_t *run) {
 // What the windows of a sub-call cover in the merged dimensions.
 typedef enum over {
   OVER_PIECE,   // this rank's elements
-  OVER_COLUMNS, // one element: they are reduced already
-  OVER_PIECES,  // the results of all pieces, in no other dimension
+  OVER_COLUMNS, // one element, because an earlier step has reduced them
+  OVER_PIECES,  // the results of all pieces; one element in other dimensions
 } over_t;
 
 // Adds a sub-call on tensors of `type`. BETA is set, or 0.
@@ -154,7 +155,7 @@ static sdg_status_t scratch(maker_t *m, const sdg_box_t *box, int *out_slab) {
              : sdg_plan_scratch(m->plan, box, m->y_slab, out_slab);
 }
 
-// weight * this rank's result.
+// Computes part = weight * the result of pooling this rank's piece.
 static sdg_status_t piece_make(maker_t *m, double weight) {
   sdg_subcall_t sub = {.fn = forward_planned,
                        .tensors = 2,
@@ -163,9 +164,9 @@ static sdg_status_t piece_make(maker_t *m, double weight) {
   return sub_add(m, &sub, OVER_PIECE, m->type, weight);
 }
 
-// The same for means of a narrow type, in float: other pieces' means may cancel
-// this one's, and then the digits that storing it would lose are the result.
-// The vendor pools into the same type only, but reduces into another.
+// Computes the part in float for means of a half type. The means of other
+// pieces may cancel this one, so that only digits remain that the half type
+// does not have. The vendor's pooling has one type, so this reduces instead.
 static sdg_status_t piece_widen(maker_t *m, double weight) {
   sdg_subcall_tensor_t x = {.slab = m->x_slab, .box = m->x, .type = m->type};
   sdg_subcall_tensor_t columns = {.box = m->x, .type = m->part_type};
@@ -189,7 +190,7 @@ static sdg_status_t piece_widen(maker_t *m, double weight) {
   return sub_add(m, &sub, OVER_COLUMNS, m->part_type, 1);
 }
 
-// This rank's result, and all ranks' results, which every rank gets.
+// Computes the result of this rank's piece, and gathers those of all pieces.
 static sdg_status_t parts_make(maker_t *m, double weight) {
   if (!sdg_box_empty(&m->parts))
     SDG_TRY(scratch(m, &m->parts, &m->parts_slab));
@@ -243,8 +244,8 @@ static sdg_status_t gradient_add(maker_t *m,
   return sub_add(m, &sub, over, m->type, share);
 }
 
-// Each element gets its share of the gradient: its piece's share, times what
-// the real function computes for the element from that.
+// dx of a mean. The real function divides dy by the number of elements of the
+// piece; `share` makes that the number of elements of the whole.
 static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
   double share = 1;
   if (sdg_box_empty(&m->x))
@@ -258,8 +259,8 @@ static sdg_status_t mean_make(maker_t *m, int dy, int dx) {
   return gradient_add(m, backward_piece, slab, &m->y, &m->x, OVER_PIECE, share);
 }
 
-// The piece with the maximum gets the gradient; inside the piece its maximum
-// gets it.
+// dx of a maximum. The first sub-call gives dy to the piece that has the
+// maximum, the second one gives it to the maximum inside the piece.
 static sdg_status_t maximum_make(maker_t *m, int dy, int dx) {
   SDG_TRY(parts_make(m, 1));
   int gradients;
@@ -311,7 +312,7 @@ static bool pieces_in_order(const sdg_pool_t *pool) {
 }
 
 bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging) {
-  // In a periodic dimension, rows across the ends do not pad a separate piece.
+  // Windows across the end of a periodic dimension see rows of two pieces.
   if (!pool->global || tagging->section->strategy == SDG_STRATEGY_EXTEND ||
       sdg_window_op_wraps(&pool->op))
     return false;

@@ -24,8 +24,8 @@ static sdg_status_t client_open(void *user, sdg_plan_t *plan) {
   return sdg_subcalls_open(plan, ((const client_t *)user)->call);
 }
 
-// No function tells whether the vendor's library accepts a piece, which has the
-// strides of the program's tensors or packed ones.
+// Stores the sub-call of a piece. The vendor has no function that tells whether
+// it accepts the piece, so *out_refusal is always 0.
 static sdg_status_t client_add(void *user, sdg_plan_t *plan,
                                const sdg_window_piece_t *piece,
                                const sdg_window_slabs_t *slabs,
@@ -82,9 +82,9 @@ sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return status;
 }
 
-// What each rank of the job reads: its need of x, or only its own piece if
-// results of pieces are gathered; and, if old values count, those of its own
-// outputs.
+// Fills in what each rank of the job reads: its need of x, or, if the ranks
+// gather results of pieces, its own piece of x; and the old values of its own
+// outputs if beta is not 0.
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_t *pool,
                                const sdg_tagging_t *tagging, bool pieces,
                                bool reads_old) {

@@ -60,8 +60,8 @@ static bool operands_find(const sdg_call_t *call, sdg_pool_t *out) {
          (!backward || (out->dy >= 0 && out->dx >= 0));
 }
 
-// Does the vendor's checks for a single device. A window of only padding has no
-// maximum.
+// Whether the vendor's library accepts the window on a single device. A window
+// that sees only padding would have no maximum.
 static bool window_good(const sdg_pool_parameters_t *p, int i) {
   return p->window[i] >= 1 && p->stride[i] >= 1 && p->pad[i] >= 0 &&
          p->pad[i] < p->window[i];
@@ -166,8 +166,8 @@ static sdg_status_t pool_answer(const sdg_call_t *call,
   return status;
 }
 
-// x and dx have one placement, y and dy another. The program's own pieces
-// decide whether windows are global.
+// dx is placed like x, and dy like y. Whether windows are global is judged by
+// the pieces as the program has cut them.
 static sdg_status_t pool_meet(const sdg_call_t *call,
                               sdg_colocation_t *colocation, int lead) {
   sdg_pool_t pool;
@@ -192,7 +192,8 @@ static sdg_status_t pool_meet(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// For global windows, results of pieces are gathered.
+// The operand whose rows a plan fetches from other ranks; -1: none. For global
+// windows the ranks gather the results of pieces instead.
 static int pool_fetches(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   sdg_pool_t pool;
   if (call->entry != SDG_ENTRY_cudnnPoolingForward ||
@@ -223,7 +224,8 @@ static const sdg_op_numbers_t numbers = {
     .sizes = sdg_pool_sizes,
 };
 
-// Backward: y and dy, x and dx.
+// The backward call wants equal strides in y and dy (group 0), and in x and dx
+// (group 1).
 static int pool_strides(const sdg_call_t *call, int index) {
   if (call->entry != SDG_ENTRY_cudnnPoolingBackward)
     return -1;

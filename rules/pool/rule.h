@@ -19,8 +19,9 @@ typedef struct sdg_pool_parameters {
 sdg_status_t sdg_pool_parameters(const void *descriptor,
                                  sdg_pool_parameters_t *out) SDG_MUST_CHECK;
 
-/* Creates a descriptor with these values, but the padding `pad`. The caller
- * destroys it. SDG_E_VENDOR_CALL. */
+/* Creates a descriptor with these values, but with the padding `pad`, which has
+ * `spatial` elements. The caller destroys it with sdg_pool_undescribe.
+ * SDG_E_VENDOR_CALL if the vendor's library refuses the values. */
 sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *parameters,
                                  const int *pad,
                                  cudnnPoolingDescriptor_t *out) SDG_MUST_CHECK;
@@ -39,7 +40,8 @@ typedef struct sdg_pool {
   sdg_window_op_t op;
 } sdg_pool_t;
 
-/* Operands, parameters and spec. SDG_E_ARGUMENT. */
+/* Fills operands, parameters and spec. SDG_E_ARGUMENT if an operand is missing,
+ * or window, stride or padding are not valid. */
 sdg_status_t sdg_pool_read(const sdg_call_t *call,
                            sdg_pool_t *out) SDG_MUST_CHECK;
 
@@ -59,9 +61,10 @@ bool sdg_pool_fills(const sdg_call_t *call, const sdg_tagging_t *tagging,
                     const sdg_pool_t *pool);
 /* Makes the windows of `pool`, which sdg_pool_read() has filled, global. */
 void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool);
-/* Places the output of a global window in full on every rank, rather than as
- * one piece per rank of an output with as many elements as ranks.
- * SDG_E_OUTPUT_EXTENT. */
+/* Gives the outputs of global windows (y, dy) the placement in which every rank
+ * has their one element. Otherwise the ranks' elements would count as pieces of
+ * an output with as many elements as ranks. SDG_E_OUTPUT_EXTENT if such an
+ * output has another extent than 1 on some rank. */
 sdg_status_t sdg_pool_place(const sdg_call_t *call,
                             sdg_tagging_t *tagging) SDG_MUST_CHECK;
 
@@ -69,11 +72,13 @@ sdg_status_t sdg_pool_place(const sdg_call_t *call,
 sdg_status_t sdg_pool_colocate(struct sdg_colocation *colocation,
                                const sdg_pool_t *pool, int lead) SDG_MUST_CHECK;
 
-/* Depends only on what the ranks agreed on, so it fails on all ranks or on
- * none: SDG_E_ARGUMENT and the errors of sdg_window_op_init. */
+/* Fills all of `out`; the caller calls sdg_pool_fini. Depends only on what the
+ * ranks agreed on, so it fails on all ranks or on none: SDG_E_ARGUMENT, and the
+ * errors of sdg_pool_reach and sdg_window_op_init. */
 sdg_status_t sdg_pool_init(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_pool_t *out) SDG_MUST_CHECK;
-/* The same in the whole view. *out_can is that of sdg_window_op_init_whole. */
+/* Whole view: fills `out` like sdg_pool_init. *out_can is that of
+ * sdg_window_op_init_whole. */
 sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging, sdg_pool_t *out,
                                  bool *out_can) SDG_MUST_CHECK;

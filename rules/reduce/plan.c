@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of ReduceTensor, where dimensions that are reduced are split.
 //
-// Each rank reduces its own elements to a field, which is then combined over
-// the ranks of those dimensions: sums and products by adding and multiplying
-// over ranks; extremes and norms, where NaN and overflow are the vendor's
-// affair, by the vendor's own reduction of all ranks' fields. alpha and beta of
-// the program come last, and once. Which element was chosen cannot be told from
-// fields: then every rank gets all elements that it reduces.
+// Each rank reduces its own elements to a field. The ranks along the split
+// dimensions then combine their fields. They add the fields of sums and
+// multiply those of products. For extremes and norms they gather all fields and
+// reduce these with the vendor's function, which knows how to treat NaN and
+// overflow. alpha and beta of the program are applied once, at the end. Fields
+// do not tell which element was chosen, so calls that return indices need all
+// inputs on one rank (rules/reduce/rule.c).
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ typedef struct how {
   bool gathers; // `again` reduces all ranks' fields once more
   cudnnReduceTensorOp_t again;
   sdg_combine_t combine; // used otherwise
-  double nothing;        // value for a rank without elements
+  double nothing;        // the field's value on a rank without elements
 } how_t;
 
 static how_t how_of(const sdg_reduce_t *reduce) {
@@ -60,7 +61,7 @@ static how_t how_of(const sdg_reduce_t *reduce) {
   }
 }
 
-// The weight of this rank's field: a mean is over all ranks' elements.
+// The weight of this rank's field: for a mean, its share of all elements.
 static double weight_of(const maker_t *m) {
   const sdg_placement_t *placement = &m->tagging->placement[m->reduce.a];
   double weight = 1;
@@ -81,9 +82,9 @@ static bool several(const maker_t *m) {
   return false;
 }
 
-// The real function does not reduce a single element. If the result is not the
-// element itself, the plan adds a zero beside it, which does not change these
-// ops.
+// cudnnReduceTensor refuses to reduce a single element. For most ops the result
+// is the element. For the others the plan reduces the element and a zero, which
+// does not change their results.
 static sdg_status_t single_fill(maker_t *m, const sdg_subcall_tensor_t *out) {
   sdg_subcall_tensor_t pair, own = m->a;
   switch (m->reduce.op) {
@@ -158,7 +159,7 @@ static cudnnStatus_t real_run(const sdg_subcall_run_t *run) {
   return (cudnnStatus_t)sdg_rebind_invoke(&own);
 }
 
-// The program's call on `a`.
+// Adds the program's call, on `a` in place of its own input.
 static sdg_status_t real_make(maker_t *m, const sdg_subcall_tensor_t *a) {
   sdg_subcall_t real = {.fn = real_run, .tensors = 2, .tensor = {*a, m->c}};
   SDG_TRY(sdg_subcall_reduction_workspace(m->plan,
@@ -209,7 +210,7 @@ static sdg_status_t maker_init(const sdg_call_t *call,
 static const char merge_why[] =
     "the op has only this strategy: a reduced dimension is split";
 
-// Whether the call meets the real function's requirements, on any rank.
+// Reads the call. False if the real function rejects it on every rank.
 static bool complete(const sdg_call_t *call, sdg_reduce_t *out) {
   if (!sdg_reduce_read(call, out) || !sdg_call_scalar_at(call, SDG_ALPHA) ||
       !sdg_call_scalar_at(call, SDG_BETA))
@@ -325,7 +326,7 @@ sdg_status_t sdg_reduce_share(const sdg_call_t *call,
     if (!m.reduced[d] && c->extent[d] != a->extent[d])
       return SDG_OK;
   }
-  // What a single device rejects is rejected for the whole tensor.
+  // The real function reports a call that a single device rejects.
   bool mixed = (a->type == CUDNN_DATA_DOUBLE) != (c->type == CUDNN_DATA_DOUBLE);
   if (!any || mixed || a->dims < 3 || sdg_merge_type(a->type) < 0 ||
       sdg_merge_type(c->type) < 0)

@@ -28,7 +28,8 @@ bool sdg_reduce_points(const sdg_reduce_t *reduce) {
           reduce->op == CUDNN_REDUCE_TENSOR_AMAX);
 }
 
-// A descriptor of all of an operand, row-major.
+// Creates a descriptor of a whole operand, row-major. The caller destroys it.
+// NULL if the operand has more elements than a descriptor can express.
 static cudnnTensorDescriptor_t
 describe(const sdg_call_t *call, const sdg_tagging_t *tagging, int index) {
   const sdg_placement_t *placement = &tagging->placement[index];
@@ -40,7 +41,6 @@ describe(const sdg_call_t *call, const sdg_tagging_t *tagging, int index) {
     like[d] = all.dims - d;
   }
   sdg_slab_pack(&all, like, stride);
-  // The strides of a tensor of this size do not fit its descriptor.
   if (sdg_box_count(&all) <= INT32_MAX &&
       sdg_cudnn_get()->cudnnCreateTensorDescriptor(&made) ==
           CUDNN_STATUS_SUCCESS &&
@@ -91,15 +91,15 @@ static int reduce_key(const sdg_call_t *call, uint64_t *out) {
       sdg_call_scalar_at(call, SDG_ALPHA), sdg_call_scalar_at(call, SDG_BETA),
       sdg_call_data(call, SDG_ROLE_X), sdg_call_data(call, SDG_ROLE_Y),
       sdg_call_pointer(call, SDG_INDICES)};
-  for (int i = 0; i < 5; i++) // the real function rejects missing operands
+  for (int i = 0; i < 5; i++) // the real function rejects calls without some
     out[1] = out[1] << 1 | (each[i] != NULL);
   out[2] = sdg_call_size(call, SDG_INDICES_BYTES);
   return 3;
 }
 
-// The program's workspace is for its own pieces; sundog has its own workspaces.
-// The vendor's library may reject the query if this rank's piece has nothing to
-// reduce, although another rank's has.
+// Returns the vendor's answer for the program's own piece, because sub-calls
+// have workspaces of their own. The vendor's library may reject the query if
+// this rank's piece has nothing to reduce, although another rank's has.
 static sdg_status_t reduce_answer(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   int *out_vendor) {
@@ -114,9 +114,9 @@ static sdg_status_t reduce_answer(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Indices of the chosen elements require one call on all elements: a rank
-// fetches all inputs of its c. c does not move, because indices refer to the
-// program's own c.
+// If the call returns indices of the chosen elements, one call must see all
+// elements, so each rank fetches all inputs of its c. c does not move, because
+// the indices belong to the program's own c.
 static sdg_status_t reduce_meet(const sdg_call_t *call,
                                 sdg_colocation_t *colocation, int lead) {
   sdg_reduce_t reduce;

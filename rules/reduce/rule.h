@@ -7,7 +7,8 @@
 
 #include "rules/place/op.h"
 
-/* The operands a and c by index, -1: absent; and the op's descriptor. */
+/* The indices of the operands a and c, -1 if absent, and the values of the op's
+ * descriptor. */
 typedef struct sdg_reduce {
   int a, c;
   cudnnReduceTensorOp_t op;

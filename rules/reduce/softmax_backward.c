@@ -63,7 +63,7 @@ static cudnnStatus_t pair_run(const sdg_subcall_run_t *run) {
   return backward_log(run, CUDNN_SOFTMAX_MODE_CHANNEL, &run->scalar[0]);
 }
 
-// Overwrites dy.
+// Adds a LOG softmax gradient, which overwrites dy.
 static sdg_status_t
 backward_log_add(const sdg_softmax_maker_t *m,
                  cudnnStatus_t (*fn)(const sdg_subcall_run_t *),
@@ -87,8 +87,9 @@ static sdg_subcall_tensor_t first_of(const sdg_softmax_maker_t *m,
   return first;
 }
 
-// dx of the first elements: the function runs on pairs, whose second element
-// makes the sum equal to the sum over all ranks. The result is in *out.
+// Computes dx of this rank's first elements. The vendor's function runs on
+// pairs, whose second element makes their sum equal to the sum over all ranks.
+// *out is a slot of scratch with the result.
 static sdg_status_t first_make(sdg_softmax_maker_t *m,
                                const sdg_subcall_tensor_t *sum,
                                sdg_subcall_tensor_t *out) {
@@ -112,8 +113,8 @@ static sdg_status_t first_make(sdg_softmax_maker_t *m,
   return SDG_OK;
 }
 
-// Replaces infinities by the largest numbers. Infinity minus the sum of all
-// elements should be infinite, but infinity minus infinity is NaN.
+// Replaces infinities by the largest finite numbers. This rank's sum is
+// subtracted from that of all ranks, and infinity minus infinity would be NaN.
 static sdg_status_t finite_make(sdg_softmax_maker_t *m,
                                 const sdg_subcall_tensor_t *field) {
   double max = m->type == CUDNN_DATA_DOUBLE ? DBL_MAX : (double)FLT_MAX;
@@ -125,8 +126,8 @@ static sdg_status_t finite_make(sdg_softmax_maker_t *m,
                         field);
 }
 
-// y as the vendor's function reads it beside `result`: with the same type and
-// strides. If the output has other strides than y, `result` becomes scratch.
+// Gives y the type and strides of `result`, as the vendor's function wants. If
+// `result` was the output and has other strides than y, it becomes scratch.
 static sdg_status_t y_make(sdg_softmax_maker_t *m, sdg_subcall_tensor_t *y) {
   *y = m->operand[0];
   bool typed = y->type == m->type;

@@ -6,7 +6,8 @@
 //
 //   y = softmax(own x) w,   log y = log softmax(own x) + log w.
 //
-// Elements of -inf alone have no softmax of their own, NaN, but a share of 0.
+// If all elements of a rank are -inf, their own softmax is NaN and their share
+// is 0; y must be 0 there.
 #include <math.h>
 
 #include "rules/kit/softmax_merge.h"
@@ -22,7 +23,8 @@ static cudnnStatus_t sum_run(const sdg_subcall_run_t *run) {
       run->data[2]);
 }
 
-// m and log s of this rank's elements; `result` is LOG softmax of them.
+// Computes m and log s of this rank's elements. `result` becomes their LOG
+// softmax.
 static sdg_status_t own_fill(sdg_softmax_maker_t *m,
                              const sdg_subcall_tensor_t *x,
                              const sdg_subcall_tensor_t *max,

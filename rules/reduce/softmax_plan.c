@@ -53,7 +53,7 @@ sdg_status_t sdg_softmax_widen(sdg_softmax_maker_t *m, int index,
   return sdg_subcall_transform(m->plan, 1, &m->operand[index], 0, out);
 }
 
-// The real function does not reduce a single element.
+// cudnnReduceTensor refuses to reduce a single element, so this copies it.
 sdg_status_t sdg_softmax_reduce(sdg_softmax_maker_t *m,
                                 cudnnReduceTensorOp_t op, double alpha,
                                 const sdg_subcall_tensor_t *from,
@@ -154,7 +154,7 @@ sdg_status_t sdg_softmax_share(const sdg_call_t *call,
                                sdg_plan_t **out_plan) {
   sdg_softmax_maker_t m = {.plan = NULL};
   *out_plan = NULL;
-  // What a single device rejects is rejected for the whole tensor.
+  // The real function reports a call that a single device rejects.
   if (!sdg_softmax_read(call, &m.softmax) ||
       !sdg_placement_axes(&tagging->placement[0]) ||
       sdg_merge_type(call->operand[0].type) < 0)

@@ -68,7 +68,7 @@ static int softmax_key(const sdg_call_t *call, uint64_t *out) {
   out[0] = (uint64_t)softmax.algo << 32 | (uint64_t)softmax.mode;
   out[1] = sdg_call_scalar(call, SDG_BETA) == 0;
   out[2] = memory_bits(call);
-  out[3] = softmax.alpha && softmax.beta; // or it is refused
+  out[3] = softmax.alpha && softmax.beta; // otherwise the call is refused
   return 4;
 }
 
@@ -84,7 +84,7 @@ static bool softmax_sums(const sdg_call_t *call, int dim) {
          softmax.mode == CUDNN_SOFTMAX_MODE_INSTANCE;
 }
 
-// Backward: y and dy.
+// The backward call wants equal strides in y and dy.
 static int softmax_strides(const sdg_call_t *call, int index) {
   return call->entry == SDG_ENTRY_cudnnSoftmaxBackward &&
                  !call->operand[index].is_output

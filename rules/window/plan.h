@@ -18,7 +18,8 @@ typedef struct sdg_window_client {
   int x, y, z; /* operands; z is a second input cut like y, or -1 */
   /* True: the op reads y before it writes it, or it reads z. */
   bool reads_old;
-  bool keeps_x; /* messages never arrive in assembled tensors */
+  bool keeps_x; /* received messages are kept for a later call, so they arrive
+                 * in slabs of their own, not in assembled tensors */
   /* Sets state, state_destroy and run of the empty plan. */
   sdg_status_t (*open)(void *user, sdg_plan_t *plan);
   /* Adds the next sub-call; they are numbered from 0. *out_refusal: the
