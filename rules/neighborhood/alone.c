@@ -9,7 +9,7 @@
 #include "rules/vendor/vendor.h"
 #include "src/exchange/alone.h"
 
-// What a plan depends on for tensors that are not tagged.
+// Everything that the plan of a call on one rank depends on.
 typedef struct alone_key {
   const void *handle;
   uint64_t number[SDG_OP_KEYS];
@@ -44,7 +44,7 @@ static void alone_key_make(const sdg_call_t *call, alone_key_t *out) {
   }
 }
 
-// A mesh of one rank, on which every dimension is whole.
+// Makes a plan for a mesh of one rank, where every dimension is whole.
 static sdg_status_t alone_plan(const sdg_call_t *call, sdg_plan_t **out_plan) {
   static const sdg_mesh_t mesh = {.axes = 1, .name = {"ranks"}, .size = {1}};
   sdg_tagging_t *tagging = calloc(1, sizeof *tagging);

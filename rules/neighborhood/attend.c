@@ -20,7 +20,8 @@ static int64_t queries_of(const sdg_box_t *q) {
 
 // ---- folded tensors --------------------------------------------------------
 
-// G [g), `second`, and the grid of `box`.
+// The box of a folded tensor: the range g of G, the range `second`, and the
+// grid of `box`.
 static sdg_box_t folded(const sdg_box_t *box, sdg_range_t g,
                         sdg_range_t second) {
   sdg_box_t out = *box;
@@ -88,7 +89,7 @@ static sdg_status_t both_take(const sdg_neighborhood_attend_maker_t *m,
   return fold(m->a, *out_own, channels, m->at.g, out_fold);
 }
 
-// Other shapes of the same memory: the grid of `of` as one dimension.
+// Another shape of slab `of`: G x second x third x fourth.
 static sdg_status_t flat_take(const sdg_neighborhood_attend_maker_t *m, int of,
                               int64_t second, int64_t third, int64_t fourth,
                               int *out_slab) {
@@ -207,8 +208,8 @@ static bool block_fits(const sdg_neighborhood_attend_maker_t *m,
          m->a->block_bytes;
 }
 
-// Uses spare room to reduce the number of calls, but never adds blocks for
-// that.
+// Chooses m->times. Larger values need fewer calls but more scratch; a value
+// above 1 is used only if all queries still fit in one block.
 static void times_choose(sdg_neighborhood_attend_maker_t *m) {
   enum { TIMES_MAX = 16 };
   m->times = m->slots < TIMES_MAX ? m->slots : TIMES_MAX;

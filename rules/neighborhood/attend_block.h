@@ -14,14 +14,17 @@ typedef struct sdg_neighborhood_attend_block {
   sdg_box_t q, o; /* in the operands' coordinates */
   sdg_range_t g;  /* folded */
   bool full;      /* every slot of every query has a key */
-  /* The same memory as G, slot, grid (scores); as G, slot, queries, 1 (flat);
-   * as G, slot, 1, queries (sums). */
+  /* One block of memory in three shapes. scores: G x slots x grid. flat: G x
+   * slots x queries x 1. sums: G x slots x 1 x queries. */
   int scores, flat, sums;
   int dscores, dflat, dsums; /* backward */
-  /* The same memory as G, channels, grid, `times` in a row (products); as G,
-   * times, channels, queries (terms). */
+  /* Products of elements that one reduction sums, `times` slots at a time, in
+   * two shapes. products: G x (times width) x grid. terms: G x times x width x
+   * queries. */
   int products, terms;
-  int q_own, q_fold; /* packed; the same memory folded */
+  /* Packed parts of the operands, with their dimensions (_own), and the same
+   * memory with N and heads folded to G (_fold). */
+  int q_own, q_fold;
   int o_own, o_fold;
   int dq_own, dq_fold;
 } sdg_neighborhood_attend_block_t;
@@ -37,13 +40,14 @@ typedef struct sdg_neighborhood_attend_maker {
   const sdg_neighborhood_attend_t *a;
   bool backward;
   int64_t slots;                      /* slots of a query */
-  int64_t width;                      /* most channels of a head, of q and of
-                                       * v */
-  int64_t times;                      /* number of products summed at a time */
+  int64_t width;                      /* most channels of a head whose products
+                                       * are summed */
+  int64_t times;                      /* slots whose products one reduction
+                                       * sums */
   int k, v, dk, dv;                   /* folded slabs */
   int memory;                         /* slab of the blocks, which use it in
                                        * turn */
-  int64_t room;                       /* room of a block: queries times G */
+  int64_t room;                       /* largest block: its queries times G */
   sdg_neighborhood_attend_block_t at; /* the current block */
   /* The first pair is step 0: every query of the block has it, and the first
    * product is written where later ones are added. */

@@ -37,8 +37,8 @@ typedef struct slots {
   int slab, sums;
 } slots_t;
 
-// One factor of a scalar product: the queries' elements in slab `own`, or their
-// keys' elements in slab `theirs`; and the number of products.
+// Scalar products of queries with their keys: the elements of queries are in
+// slab `own`, those of keys in slab `theirs`, each with this many channels.
 typedef struct dots {
   int own, theirs;
   int64_t channels;
@@ -58,7 +58,8 @@ static sdg_status_t product_add(const sdg_neighborhood_attend_maker_t *m,
                         to);
 }
 
-// Stores the sums in the slot of one step. A single element needs no reduction.
+// Computes the scalar products of one step, and stores them in its slot. A
+// product of one channel needs no reduction.
 static sdg_status_t dot_add(const sdg_neighborhood_attend_maker_t *m,
                             const dots_t *dots,
                             const sdg_neighborhood_attend_pair_t *pair,
@@ -73,8 +74,8 @@ static sdg_status_t dot_add(const sdg_neighborhood_attend_maker_t *m,
                             &products, 0, &slot);
 }
 
-// Stores the sums in the slots [first, first + count), of steps that all
-// queries have.
+// Computes the scalar products of the slots [first, first + count), in which
+// all queries have keys, with one reduction.
 static sdg_status_t run_add(const sdg_neighborhood_attend_maker_t *m,
                             const dots_t *dots, int64_t first, int64_t count,
                             const slots_t *to) {

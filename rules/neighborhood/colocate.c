@@ -24,7 +24,8 @@ static bool has_extents(const sdg_colocation_t *colocation, int index, int dims,
   return has;
 }
 
-// The placement that the program gives to an operand with these extents.
+// Takes the reading in which an operand has these extents, so that it does not
+// move.
 static sdg_status_t stay(sdg_colocation_t *colocation, int index, int dims,
                          const int64_t *extent) {
   for (int k = 0; k < colocation->places[index]; k++) {
@@ -39,8 +40,8 @@ static sdg_status_t stay(sdg_colocation_t *colocation, int index, int dims,
   return SDG_OK;
 }
 
-// Moved operands have elements on every rank: a rank without data could not
-// take part in the agreement.
+// Whether some rank's piece is empty. Such operands do not move, because a rank
+// without data could not take part in the agreement.
 static bool some_empty(const sdg_placement_t *p) {
   for (int d = 0; d < p->dims; d++)
     for (int i = 0; i < p->part[d].pieces; i++)
@@ -60,7 +61,8 @@ static sdg_status_t come(sdg_colocation_t *colocation, int index,
                           : SDG_OK;
 }
 
-// The placement of outputs with these extents, beside the queries.
+// Creates the placement of outputs with these extents, cut like the queries:
+// channels between the same heads, other dimensions at the same places.
 static sdg_status_t beside(sdg_colocation_t *colocation, const int64_t *extent,
                            int heads, sdg_placement_t *out) {
   const sdg_placement_t *q = sdg_colocate_at(colocation, SDG_NEIGHBORHOOD_Q);

@@ -18,9 +18,9 @@ typedef struct side {
   sdg_box_t own;
   sdg_box_t *need; // by rank of the group; owned
   int from;        // slab of the operand
-  int all;         // packed: what this rank's queries see
-  int sums;        // gradients of that
-  bool copies;
+  int all;         // packed slab: the elements that this rank's queries see
+  int sums;        // packed slab: their gradients
+  bool copies;     // several ranks own the same elements
   sdg_fetch_t fetch, back;
 } side_t;
 
@@ -31,7 +31,7 @@ typedef struct maker {
   sdg_plan_t *plan;
   sdg_type_t of, type; // of the program's tensors, of the arithmetic
   bool backward;
-  bool brings;    // keys and values: in the whole view already present
+  bool brings;    // messages fetch keys and values; false in the whole view
   sdg_box_t q, o; // this rank's
   side_t side[2];
 } maker_t;
@@ -88,7 +88,6 @@ static sdg_status_t side_init(maker_t *m, side_t *side, int operand,
                 sdg_fetch_returns(tagging, side->placement, q, side->need)))
     m->plan->axes = tagging->axes;
   m->brings |= comes;
-  // Whether ranks have the same elements and receive the same addends.
   side->copies =
       (sdg_placement_axes(q) & ~sdg_placement_axes(side->placement)) != 0;
   return SDG_OK;
@@ -98,7 +97,8 @@ static const sdg_box_t *need_of(const maker_t *m, const side_t *side) {
   return &side->need[m->tagging->me];
 }
 
-// Sends messages; meanwhile copies what the rank has itself.
+// Adds the slabs of keys or values, and the messages that fetch what this rank
+// needs.
 static sdg_status_t side_open(maker_t *m, side_t *side) {
   SDG_TRY(sdg_merge_operand(m->plan, m->call, side->operand, &side->own,
                             &side->from));
@@ -144,13 +144,16 @@ static sdg_status_t keys_bring(maker_t *m) {
 
 // ---- gradients of keys and values ------------------------------------------
 
-// All ranks have all keys, so each rank's gradients are addends of the sums.
+// Whether all ranks have all keys or values. Their gradients are then sums over
+// the ranks.
 static bool everywhere(const maker_t *m, const side_t *side) {
   return m->tagging->ranks > 1 && !sdg_placement_axes(side->placement);
 }
 
-// This rank's part of the gradients that it owns: in place if it computes all
-// of them, otherwise by scatter-add.
+// Chooses the slab where addends of the gradients that this rank owns are
+// added: side->sums if it covers all of them, otherwise new scratch. If other
+// ranks own the same elements, all add in the order of the ranks, so that they
+// get the same bits; then the scratch is still zero.
 static sdg_status_t own_begin(maker_t *m, const side_t *side, int *out_slab) {
   *out_slab = side->sums;
   bool ordered = side->copies && !everywhere(m, side);

@@ -45,13 +45,15 @@ sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_neighborhood_t *out) SDG_MUST_CHECK;
 
-/* SDG_E_NEIGHBORHOOD if a dimension of the grid is periodic: it has no edge. */
+/* SDG_E_NEIGHBORHOOD if a dimension of the grid is periodic, because windows
+ * are shifted or cut at edges, and it has none. */
 sdg_status_t
 sdg_neighborhood_edges(const sdg_call_t *call,
                        const sdg_tagging_t *tagging) SDG_MUST_CHECK;
 
 /* A call on tensors of three dimensions (N, C and a sequence), rewritten for
- * tensors of four, which all of cuDNN's functions accept. */
+ * tensors of four, which all of cuDNN's functions accept. _pad creates it;
+ * _unpad frees it. */
 typedef struct sdg_neighborhood_padded {
   sdg_call_t call;
   sdg_tagging_t tagging;

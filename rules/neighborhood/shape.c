@@ -37,8 +37,8 @@ static bool extents_equal(const sdg_placement_t *a, const sdg_placement_t *b,
   return true;
 }
 
-// b's channels are cut at the same heads as a's, and all other dimensions
-// alike.
+// Whether the channels of b are cut at the same heads as those of a, and all
+// other dimensions at the same places.
 static bool cut_by_heads(const sdg_placement_t *a, int64_t a_channels,
                          const sdg_placement_t *b, int64_t b_channels) {
   for (int d = 0; d < a->dims; d++) {
@@ -84,8 +84,8 @@ static sdg_status_t tensors_check(const sdg_call_t *call,
   return SDG_OK;
 }
 
-// The library links only the C library, without its mathematics. Newton's steps
-// from above decrease until they converge.
+// The square root by Newton's method, because the library is not linked with
+// libm. From a start above the root, the steps decrease until they converge.
 static double root(double square) {
   double now = square, next = (square + 1) / 2;
   while (next < now) {
