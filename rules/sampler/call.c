@@ -41,7 +41,8 @@ sdg_box_t sdg_sampler_need(const sdg_placement_t *x, const sdg_box_t *box) {
   return need;
 }
 
-// Whether both have the same first `dims` global extents, of 4.
+// Whether both have 4 dimensions, and the same global extents in the first
+// `dims`.
 static bool alike(const sdg_placement_t *a, const sdg_placement_t *b,
                   int dims) {
   bool equal = a->dims == 4 && b->dims == 4;
@@ -88,9 +89,9 @@ sdg_status_t sdg_sampler_unfit_fail(const sdg_call_t *call,
 
 // What a sub-call stores.
 typedef struct sampler {
-  cudnnSpatialTransformerDescriptor_t transformer; // of finish: NULL
+  cudnnSpatialTransformerDescriptor_t transformer; // NULL for finish_run
   unsigned scaled;
-  sdg_sampler_tensor_t gradient; // of finish
+  sdg_sampler_tensor_t gradient; // for finish_run only
 } sampler_t;
 
 static void sampler_destroy(void *user) {
@@ -109,13 +110,13 @@ static const void *scalar(const sdg_subcall_run_t *run,
   return sdg_call_scalar_at(run->call, which);
 }
 
-// An infinite factor makes addends of several ranks infinities that a sum may
-// turn to NaN: it is applied to their sum.
+// Whether alpha is applied to the sum of the ranks' addends. An infinite alpha
+// would make addends infinite, and a sum of infinities of both signs NaN.
 static bool is_late(const sdg_subcall_run_t *run, sdg_scalar_argument_t alpha) {
   return isinf(sdg_call_scalar(run->call, alpha));
 }
 
-// The factor of a gradient that the sub-call scales itself, or does not.
+// The alpha of the sub-call for a gradient: 1 if finish_run applies it later.
 static const void *factor(const sdg_subcall_run_t *run,
                           sdg_scalar_argument_t alpha,
                           sdg_sampler_tensor_t gradient) {
@@ -149,8 +150,8 @@ static cudnnStatus_t backward_run(const sdg_subcall_run_t *run) {
       run->data[SDG_SAMPLER_DGRID]);
 }
 
-// The descriptor has the extents of y or dy. The program's has those of all of
-// it in the whole view.
+// Creates a descriptor with the extents of the sub-call's y or dy. That of the
+// program has the extents of its whole y.
 static cudnnStatus_t transformer_set(const sdg_subcall_tensor_t *y,
                                      sampler_t *sampler) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();

@@ -14,13 +14,14 @@ typedef struct maker {
   const sdg_call_t *call;
   const sdg_tagging_t *tagging;
   sdg_plan_t *plan;
-  // Of the program's tensors; and of the sub-call's, which is wider where other
-  // ranks have addends of the same gradients: their sum may cancel, and then
-  // the digits that a narrow type would lose are the result.
+  // The type of the program's tensors, and that of the sub-call's. If several
+  // ranks have addends of the same gradients, the latter is at least float:
+  // addends may cancel each other, so that only digits remain that a half type
+  // does not have.
   sdg_type_t type, inner;
   bool backward;
   sdg_box_t *need;    // of x, by rank of the group; owned
-  bool fetches;       // some rank lacks a part of its need
+  bool fetches;       // some rank does not own all of its need
   bool scatters;      // some rank has addends for elements of another
   sdg_merge_t shared; // the ranks that have the same grid
   unsigned scaled;    // outputs that the sub-call itself scales by beta
@@ -99,7 +100,8 @@ static bool is_exact(const maker_t *m, sdg_sampler_tensor_t tensor) {
   return exact;
 }
 
-// What the ranks agree on decides, so that all decide the same.
+// Fills `need` and the members that decide about the plan. Uses only what the
+// ranks agreed on, so that all ranks decide alike.
 static sdg_status_t facts_find(maker_t *m, bool whole) {
   const sdg_tagging_t *tagging = m->tagging;
   const sdg_placement_t *x = at(m, SDG_SAMPLER_X), *y = at(m, SDG_SAMPLER_Y);
@@ -159,8 +161,8 @@ static sdg_status_t x_get(maker_t *m) {
   return widen(m, SDG_SAMPLER_X);
 }
 
-// The vendor takes no strides of a grid: a piece of one is copied, unless it is
-// all of its memory.
+// Whether this rank's part of a grid is all of its slab. The vendor's functions
+// take no strides of a grid, so other parts must be copied.
 static bool is_dense(const maker_t *m, const sdg_subcall_tensor_t *grid) {
   return sdg_box_equal(&grid->box, &m->plan->slab[grid->slab].box);
 }
@@ -188,8 +190,9 @@ static sdg_status_t finish(maker_t *m, sdg_sampler_tensor_t gradient,
              : sdg_sampler_finish_add(m->plan, gradient, from, to);
 }
 
-// Where the sub-call puts a gradient: the program's memory if `alone`, which
-// says that no other rank has addends of it; else scratch of `box`.
+// Chooses where the sub-call puts a gradient: in the program's memory if
+// `alone`, which means that no other rank has addends of it, otherwise in
+// scratch of `box`.
 static sdg_status_t gradient_open(maker_t *m, sdg_sampler_tensor_t gradient,
                                   bool alone, const sdg_box_t *box,
                                   sdg_subcall_tensor_t *out_output) {
@@ -202,7 +205,7 @@ static sdg_status_t gradient_open(maker_t *m, sdg_sampler_tensor_t gradient,
   if (direct || !has_result(m))
     return SDG_OK;
   SDG_TRY(packed(m, gradient, box, m->inner, &m->tensor[gradient]));
-  // Old values count in the sub-call, so that a sum is rounded once.
+  // The sub-call adds to the old values, so that the sum is rounded once.
   return m->scaled >> gradient & 1 && sdg_call_scalar(m->call, SDG_BETA2) != 0
              ? sdg_plan_copy(m->plan, SDG_LANE_MAIN, out_output->slab,
                              m->tensor[gradient].slab, NULL, box,
@@ -247,8 +250,8 @@ static sdg_status_t scatter(maker_t *m, int from, int to) {
   return status;
 }
 
-// Every rank has addends of all rows of its images. Where every rank has all of
-// dx, they are summed by a reduction.
+// Every rank has addends for all rows of its images. If every rank has all of
+// dx, a reduction sums them; otherwise they are scattered to their owners.
 static sdg_status_t x_close(maker_t *m, const sdg_subcall_tensor_t *output) {
   int from = has_result(m) ? m->tensor[SDG_SAMPLER_DX].slab : -1;
   sdg_subcall_tensor_t sum = m->tensor[SDG_SAMPLER_DX];

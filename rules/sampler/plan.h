@@ -35,8 +35,9 @@ const sdg_placement_t *sdg_sampler_at(const sdg_call_t *call,
  * columns. Empty for an empty box. */
 sdg_box_t sdg_sampler_need(const sdg_placement_t *x, const sdg_box_t *box);
 
-/* The operand whose global extents do not go with x's, -1 if all do; and the
- * failure that says so. */
+/* _unfit: the index of an operand whose global extents do not match those of x;
+ * -1 if all match. _unfit_fail: reports such an operand, SDG_E_OPERANDS_DIFFER.
+ */
 int sdg_sampler_unfit(const sdg_call_t *call, const sdg_tagging_t *tagging);
 sdg_status_t sdg_sampler_unfit_fail(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
@@ -45,8 +46,9 @@ sdg_status_t sdg_sampler_unfit_fail(const sdg_call_t *call,
 /* Whole view: false if the vendor's library refuses the program's call for its
  * descriptors or its scalars. */
 bool sdg_sampler_is_legal(const sdg_call_t *call);
-/* Shard view: the failure if it refuses the call of some rank for that; the
- * same on every rank. */
+/* Shard view: fails if the vendor's library would refuse the call of some rank
+ * for its descriptors or scalars. The same on every rank: SDG_E_ARGUMENT,
+ * SDG_E_NO_RULE. */
 sdg_status_t sdg_sampler_check(const sdg_call_t *call) SDG_MUST_CHECK;
 
 /* SDG_E_NO_RULE if a dimension is periodic. */
@@ -59,8 +61,10 @@ sdg_status_t sdg_sampler_make(const sdg_call_t *call,
                               const sdg_tagging_t *tagging, sdg_share_t *share,
                               sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
-/* Adds the vendor's sampler on tensors of a plan. Bits of `scaled`: gradients
- * that get the program's beta; the others are overwritten. */
+/* Adds a call of the vendor's sampler on tensors of a plan, indexed by
+ * sdg_sampler_tensor_t. `scaled` has one bit for each gradient: if it is set,
+ * the call applies the program's alpha and beta, otherwise it overwrites the
+ * gradient, and leaves an infinite alpha to sdg_sampler_finish_add. */
 struct sdg_subcall_tensor;
 sdg_status_t sdg_sampler_call_add(sdg_plan_t *plan, const sdg_call_t *call,
                                   const struct sdg_subcall_tensor *tensor,
@@ -71,8 +75,8 @@ sdg_sampler_finish_add(sdg_plan_t *plan, sdg_sampler_tensor_t gradient,
                        const struct sdg_subcall_tensor *from,
                        const struct sdg_subcall_tensor *to) SDG_MUST_CHECK;
 
-/* Slots of sdg_op_t. The sizes are the extents that the spatial transformer is
- * set to. */
+/* Functions of sdg_op_t. _sizes: the extents that the program has set the
+ * spatial transformer to. */
 int sdg_sampler_sizes(const sdg_call_t *call, int64_t *out);
 sdg_status_t sdg_sampler_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) SDG_MUST_CHECK;

@@ -6,7 +6,8 @@
 #include "rules/sampler/plan.h"
 #include "rules/vendor/argument.h"
 
-// What is multiplied by zero is not read. A call without a scalar is refused.
+// A plan depends on which beta is 0, because then old values are not read, and
+// on whether a scalar is missing, because then the call is refused.
 static int sampler_key(const sdg_call_t *call, uint64_t *out) {
   out[0] = (uint64_t)(sdg_call_scalar(call, SDG_BETA) != 0) |
            (uint64_t)(sdg_call_scalar(call, SDG_BETA2) != 0) << 1 |
@@ -14,7 +15,8 @@ static int sampler_key(const sdg_call_t *call, uint64_t *out) {
   return 1;
 }
 
-// Ranks that have different channels of y have the same grid.
+// Channels of y do not cut the grid, so ranks along their axes have equal
+// grids.
 static sdg_common_t sampler_common(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging, int index) {
   sdg_common_t common = sdg_compare_common(call, tagging, index);
@@ -24,9 +26,9 @@ static sdg_common_t sampler_common(const sdg_call_t *call,
   return common;
 }
 
-// The plan fetches x from wherever it is, and scatters its gradient to wherever
-// that is; y and its grid belong together anyway. So all tensors stay, in the
-// first reading with the images and channels of the one that leads.
+// No tensor moves, because a plan fetches x from any placement, and scatters
+// dx to any placement. Each tensor takes its first reading that has as many
+// images and channels as the leading one.
 static sdg_status_t sampler_colocate(const sdg_call_t *call,
                                      sdg_colocation_t *colocation, int lead) {
   SDG_TRY(sdg_sampler_check(call));

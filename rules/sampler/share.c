@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole view: each rank makes its box of y, or of the gradients.
+// The sampler in the whole view: each rank computes its box of y, or of the
+// gradients.
 #include <cudnn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static bool is_shareable(const sdg_call_t *call) {
       return false;
   if (!sdg_sampler_is_backward(call))
     return true;
-  // dx will be where x is.
+  // dx is placed like x, so it must have the same extents.
   const sdg_operand_t *x =
       &call->operand[sdg_sampler_operand(call, SDG_SAMPLER_X)];
   const sdg_operand_t *dx =
@@ -35,7 +36,8 @@ static bool is_shareable(const sdg_call_t *call) {
          0;
 }
 
-// y is cut as x: in the same places where it has the same extent, else evenly.
+// Cuts y over the axes of x: at the same places in dimensions where both have
+// the same extent, otherwise evenly.
 static sdg_status_t y_place(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_placement_t *out) {

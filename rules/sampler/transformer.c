@@ -11,15 +11,15 @@
 
 enum { EXTENTS = 4 }; // N C H W
 
-// What it is set to.
+// The values that the program has set.
 typedef struct transformer {
-  bool set; // not merely created
+  bool set; // false: the descriptor was created, but never set
   int type, dims;
   int extent[EXTENTS]; // where dims is EXTENTS
 } transformer_t;
 
 static transformer_t transformer_of(const sdg_call_t *call) {
-  enum { SAMPLER, TYPE, DIMS, FIRST }; // as entries.def says them
+  enum { SAMPLER, TYPE, DIMS, FIRST }; // in the order of entries.def
   int said[FIRST + EXTENTS];
   transformer_t t = {.set = false};
   if (!sdg_tag_said(call->op_descriptor, call->op_generation, FIRST, said))
@@ -39,7 +39,7 @@ static const sdg_operand_t *result_of(const sdg_call_t *call) {
   return &call->operand[sdg_sampler_operand(call, SDG_SAMPLER_Y)];
 }
 
-// An extent that no tensor has is exchanged as 0.
+// Negative extents are exchanged as 0.
 int sdg_sampler_sizes(const sdg_call_t *call, int64_t *out) {
   transformer_t t = transformer_of(call);
   for (int d = 0; d < EXTENTS; d++)
@@ -47,7 +47,7 @@ int sdg_sampler_sizes(const sdg_call_t *call, int64_t *out) {
   return EXTENTS;
 }
 
-// In the whole view all of the descriptor is the same on every rank.
+// In the whole view the ranks' descriptors must be equal, also their extents.
 sdg_status_t sdg_sampler_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) {
   transformer_t t = transformer_of(call);
@@ -82,7 +82,7 @@ static sdg_status_t extents_fail(const sdg_call_t *call, int rank,
       (long long)is[2], (long long)is[3]);
 }
 
-// The first operand that has not the transformer's type; -1.
+// The first operand whose type is not the transformer's; -1: none.
 static int other_type(const sdg_call_t *call, const transformer_t *t) {
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].type != t->type)
@@ -90,7 +90,7 @@ static int other_type(const sdg_call_t *call, const transformer_t *t) {
   return -1;
 }
 
-// The first operand of another number of dimensions; -1.
+// The first operand that does not have 4 dimensions; -1: none.
 static int other_dims(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
     if (call->operand[i].dims != EXTENTS)
@@ -108,7 +108,7 @@ bool sdg_sampler_is_legal(const sdg_call_t *call) {
   return legal;
 }
 
-// That each rank's transformer has the extents of its piece, as agreed.
+// Checks that each rank has set its transformer to the extents of its piece.
 static sdg_status_t extents_check(const sdg_call_t *call) {
   const sdg_operand_t *y = result_of(call);
   const sdg_tag_vector_t *is = sdg_tag_vector(y->descriptor, y->generation);
