@@ -24,7 +24,8 @@ bool sdg_dropout_is(const sdg_call_t *call) {
          call->entry == SDG_ENTRY_cudnnDropoutBackward;
 }
 
-// Ranks with different states would draw different masks: seeds must agree.
+// The ranks must agree on the seed, because different states draw different
+// masks.
 sdg_status_t sdg_dropout_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
@@ -74,8 +75,9 @@ static sdg_status_t reserve_size(const sdg_call_t *call,
   return status;
 }
 
-// An extent of 1 on every rank is one row of a shard, or a row that all ranks
-// have: the masks differ.
+// Fails if a dimension that the section splits has extent 1 on every rank.
+// These may be pieces of one row each, or copies of one row, and a single
+// device would draw another mask in each case.
 static sdg_status_t told_check(const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   const sdg_placement_t *placement = &tagging->placement[0];

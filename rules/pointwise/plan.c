@@ -36,7 +36,8 @@ static bool extents_equal(const sdg_operand_t *a, const sdg_operand_t *b) {
   return true;
 }
 
-// The placement of the output; dims 0 if no dimension is split.
+// The placement of the output: that of an input of the same extents which is
+// split, otherwise the output's own.
 static const sdg_placement_t *placement_find(const sdg_call_t *call,
                                              const sdg_tagging_t *tagging,
                                              int output) {

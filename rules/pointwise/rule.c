@@ -96,8 +96,8 @@ static sdg_status_t pointwise_share(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_plan_t **out_plan) {
   *out_plan = NULL;
-  // Masks and states equal those of a single device, because every rank draws
-  // the whole mask.
+  // Every rank makes the whole call of a dropout, so that masks and states are
+  // those of a single device.
   if (sdg_dropout_is(call) || call->entry == SDG_ENTRY_cudnnTransformTensorEx)
     return SDG_OK;
   return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
@@ -128,7 +128,7 @@ static sdg_status_t pointwise_plan(const sdg_call_t *call,
   return sdg_literal_plan(out_plan);
 }
 
-// The gradient of an activation: y, dy, x and dx.
+// cudnnActivationBackward wants equal strides in y, dy, x and dx.
 static int pointwise_strides(const sdg_call_t *call, int index) {
   (void)index;
   return call->entry == SDG_ENTRY_cudnnActivationBackward ? 0 : -1;

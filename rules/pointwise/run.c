@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pointwise op's real function on boxes of its operands.
+// Calls a pointwise op's real function on boxes of its operands.
 #include "rules/pointwise/run.h"
 
 #include <cudnn.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sundog_redistribute as an op: pending values are combined, then each rank
-// gets its new piece from those that have it.
+// sundog_redistribute as an op. Ranks with pending values first add them, or
+// take their maximum. Then each rank gets its new piece from the ranks that
+// have it.
 #include <cudnn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +54,9 @@ static sdg_status_t sides_check(const sdg_call_t *call,
                   text[Y]);
 }
 
-// The boxes that each rank of the group gets. If y's values stay pending, only
-// the first rank along those axes gets any; the others have zeros.
+// The box that each rank of the group gets. If the values of y are to be
+// pending along some axes, only the first rank along these gets values, the
+// others get zeros. The caller frees the array; NULL if memory runs out.
 static sdg_box_t *needs_make(const sdg_call_t *call,
                              const sdg_tagging_t *tagging) {
   sdg_axes_t pending = sdg_label_section(&call->operand[Y])->pending;
@@ -73,7 +75,8 @@ static sdg_box_t *needs_make(const sdg_call_t *call,
   return need;
 }
 
-// The slab from which messages are sent: x, or the ranks' combined x.
+// Adds the slab from which messages are sent: x, or scratch with the combined
+// values of all ranks' x.
 static sdg_status_t source_make(sdg_plan_t *plan, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging, int *out_slab) {
   const sdg_section_t *section = sdg_label_section(&call->operand[X]);
