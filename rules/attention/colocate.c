@@ -38,7 +38,8 @@ static bool cut(const sdg_placement_t *p, int dim) {
 
 // Takes reading `reading` of where an operand is, so that the operand does not
 // move. index < 0: the call has no such operand.
-static sdg_status_t stay(sdg_colocation_t *colocation, int index, int reading) {
+static sdg_status_t reading_take(sdg_colocation_t *colocation, int index,
+                                 int reading) {
   if (index < 0)
     return SDG_OK;
   colocation->is[index] = reading;
@@ -51,7 +52,7 @@ static sdg_status_t stay(sdg_colocation_t *colocation, int index, int reading) {
 
 // The reading in which every rank has the whole operand, if a section states it
 // or if the operand has no other reading; otherwise -1.
-static int uncut(const sdg_colocation_t *colocation, int index) {
+static int reading_uncut(const sdg_colocation_t *colocation, int index) {
   for (int k = 0; k < colocation->places[index]; k++)
     if ((colocation->place[index][k].section ||
          colocation->places[index] == 1) &&
@@ -108,14 +109,15 @@ static sdg_status_t queries_follow(sdg_colocation_t *colocation,
 // Residual and dq have the descriptor of the queries, so they have its reading.
 static sdg_status_t queries_place(sdg_colocation_t *colocation,
                                   const sdg_attention_t *a, int lead) {
-  int reading = lead == a->q ? colocation->is[a->q] : uncut(colocation, a->q);
+  int reading =
+      lead == a->q ? colocation->is[a->q] : reading_uncut(colocation, a->q);
   colocation->fits = lead == a->q || lead == a->k;
   if (!colocation->fits)
     return SDG_OK;
   if (reading < 0)
     SDG_TRY(queries_follow(colocation, a));
   else
-    SDG_TRY(stay(colocation, a->q, reading));
+    SDG_TRY(reading_take(colocation, a->q, reading));
   if (!colocation->fits)
     return SDG_OK;
   const sdg_placement_t *q = sdg_colocate_at(colocation, a->q);
@@ -123,8 +125,8 @@ static sdg_status_t queries_place(sdg_colocation_t *colocation,
                      !cut(q, SDG_SEQUENCE_BEAM) && !cut(q, SDG_SEQUENCE_VECTOR);
   if (reading < 0)
     return SDG_OK;
-  SDG_TRY(stay(colocation, a->residual, reading));
-  return stay(colocation, a->dq, reading);
+  SDG_TRY(reading_take(colocation, a->residual, reading));
+  return reading_take(colocation, a->dq, reading);
 }
 
 static int64_t output_size(const sdg_attention_descriptor_t *desc) {
@@ -220,10 +222,10 @@ static sdg_status_t keys_place(sdg_colocation_t *colocation,
   colocation->fits = values >= 0;
   if (!colocation->fits)
     return SDG_OK;
-  SDG_TRY(stay(colocation, a->k, keys));
-  SDG_TRY(stay(colocation, a->dk, keys));
-  SDG_TRY(stay(colocation, a->v, values));
-  return stay(colocation, a->dv, values);
+  SDG_TRY(reading_take(colocation, a->k, keys));
+  SDG_TRY(reading_take(colocation, a->dk, keys));
+  SDG_TRY(reading_take(colocation, a->v, values));
+  return reading_take(colocation, a->dv, values);
 }
 
 sdg_status_t sdg_attention_colocate(const sdg_call_t *call,

@@ -139,7 +139,7 @@ static bool counts_twice(const sdg_attention_maker_t *m) {
 }
 
 // Plans a strategy, or the program's own call.
-static sdg_status_t way_make(sdg_attention_maker_t *m, bool sequence) {
+static sdg_status_t plan_choose(sdg_attention_maker_t *m, bool sequence) {
   bool heads = false;
   if (sequence && !m->merges)
     SDG_TRY(strategy_choose(m, &heads));
@@ -206,7 +206,7 @@ sdg_status_t sdg_attention_plan(const sdg_call_t *call,
       tagging->sum_axes & (sdg_placement_axes(m.rows) |
                            (m.merges ? sdg_placement_axes(&p[m.a.k]) : 0));
   if (status == SDG_OK)
-    status = way_make(&m, sequence);
+    status = plan_choose(&m, sequence);
   sdg_attention_maker_fini(&m);
   return sdg_plan_finish(m.plan, status, out_plan);
 }

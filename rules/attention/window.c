@@ -57,7 +57,7 @@ static void line_write(const sdg_attention_maker_t *m,
 // Warns that the rules' window cannot be compared with the program's, if no
 // piece is large enough for a window to end inside it. Example: a piece of 10
 // elements shows windows that reach at most 8 elements before the query.
-static void unseen_say(const sdg_attention_maker_t *m) {
+static void unseen_warn(const sdg_attention_maker_t *m) {
   const sdg_part_t *part =
       &m->tagging->placement[m->a.k].part[SDG_SEQUENCE_TIME];
   int64_t max = 0;
@@ -89,7 +89,7 @@ static sdg_status_t windows_compare(const sdg_attention_maker_t *m,
   windows.count = queries.hi - queries.lo;
   int64_t t = sdg_windows_differ(&windows, &m->band, queries.lo, keys);
   if (t < 0 && in_pieces)
-    unseen_say(m);
+    unseen_warn(m);
   if (t < 0)
     return SDG_OK;
   line_write(m, &windows, queries, keys, line, sizeof line);
@@ -102,7 +102,7 @@ static sdg_status_t windows_compare(const sdg_attention_maker_t *m,
                   (long long)should.lo, (long long)should.hi, line);
 }
 
-static sdg_status_t unsaid(const sdg_attention_maker_t *m) {
+static sdg_status_t window_missing(const sdg_attention_maker_t *m) {
   char line[320];
   sdg_windows_t windows = m->a.windows;
   sdg_range_t queries = own_range(m, m->a.q), keys = own_range(m, m->a.k);
@@ -141,7 +141,7 @@ sdg_status_t sdg_attention_maker_windows(sdg_attention_maker_t *m) {
   m->band = (sdg_band_t){SDG_BAND_UNBOUND, SDG_BAND_UNBOUND};
   switch (section->window) {
   case SDG_WINDOW_UNSAID:
-    return unsaid(m);
+    return window_missing(m);
   case SDG_WINDOW_GLOBAL:
     break;
   case SDG_WINDOW_LOCAL:

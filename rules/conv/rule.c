@@ -221,8 +221,8 @@ static int conv_fetches(const sdg_call_t *call, const sdg_tagging_t *tagging) {
 }
 
 // z is placed like y.
-static sdg_status_t conv_meet(const sdg_call_t *call,
-                              sdg_colocation_t *colocation, int lead) {
+static sdg_status_t conv_colocate(const sdg_call_t *call,
+                                  sdg_colocation_t *colocation, int lead) {
   sdg_conv_t conv;
   if (sdg_conv_kind(call) == SDG_CONV_BGRAD)
     return SDG_OK; // its one activation
@@ -360,7 +360,7 @@ const sdg_op_t sdg_op_conv = {
     .family = SDG_FAMILY_CONV,
     .knows = conv_knows,
     .describe = conv_describe,
-    .colocate = conv_meet,
+    .colocate = conv_colocate,
     .key = conv_key,
     .plan = conv_plan,
     .share = conv_share,

@@ -154,7 +154,7 @@ static bool pair_make(const sdg_neighborhood_attend_maker_t *m,
   return true;
 }
 
-static void pairs_sort(sdg_neighborhood_attend_maker_t *m) {
+static void pairs_index(sdg_neighborhood_attend_maker_t *m) {
   int64_t covered = 0;
   for (int64_t slot = 0; slot < m->slots; slot++)
     m->pair_all[slot] = -1;
@@ -190,7 +190,7 @@ static sdg_status_t pairs_make(sdg_neighborhood_attend_maker_t *m) {
     for (int d = shape->grid - 1; d >= 0 && ++step[d] == steps[d].hi; d--)
       step[d] = steps[d].lo;
   }
-  pairs_sort(m);
+  pairs_index(m);
   return SDG_OK;
 }
 

@@ -26,8 +26,8 @@ static bool has_extents(const sdg_colocation_t *colocation, int index, int dims,
 
 // Takes the reading in which an operand has these extents, so that it does not
 // move.
-static sdg_status_t stay(sdg_colocation_t *colocation, int index, int dims,
-                         const int64_t *extent) {
+static sdg_status_t reading_take(sdg_colocation_t *colocation, int index,
+                                 int dims, const int64_t *extent) {
   for (int k = 0; k < colocation->places[index]; k++) {
     const sdg_placement_t *is = &colocation->place[index][k].placement;
     if (!extents_equal(is, dims, extent))
@@ -50,8 +50,9 @@ static bool some_empty(const sdg_placement_t *p) {
   return false;
 }
 
-static sdg_status_t come(sdg_colocation_t *colocation, int index,
-                         const int64_t *extent, const sdg_placement_t *want) {
+static sdg_status_t operand_move(sdg_colocation_t *colocation, int index,
+                                 const int64_t *extent,
+                                 const sdg_placement_t *want) {
   for (int k = 0; k < colocation->places[index]; k++) {
     const sdg_placement_t *is = &colocation->place[index][k].placement;
     if (extents_equal(is, want->dims, extent) && some_empty(is))
@@ -101,9 +102,11 @@ static sdg_status_t output_follow(sdg_colocation_t *colocation, int heads,
     SDG_TRY(beside(colocation, out_extent, heads, &want));
     sdg_status_t status = SDG_OK;
     if (colocation->fits)
-      status = sdg_placement_equal(is, &want)
-                   ? stay(colocation, SDG_NEIGHBORHOOD_O, q->dims, out_extent)
-                   : come(colocation, SDG_NEIGHBORHOOD_O, out_extent, &want);
+      status =
+          sdg_placement_equal(is, &want)
+              ? reading_take(colocation, SDG_NEIGHBORHOOD_O, q->dims,
+                             out_extent)
+              : operand_move(colocation, SDG_NEIGHBORHOOD_O, out_extent, &want);
     sdg_placement_fini(&want);
     return status;
   }
@@ -128,8 +131,8 @@ static sdg_status_t gradients_follow(const sdg_call_t *call,
     for (int k = 0; k < colocation->places[i]; k++)
       same |= sdg_placement_equal(&colocation->place[i][k].placement, want);
     // Pieces may be empty if nothing is moved.
-    SDG_TRY(same ? stay(colocation, i, want->dims, extent)
-                 : come(colocation, i, extent, want));
+    SDG_TRY(same ? reading_take(colocation, i, want->dims, extent)
+                 : operand_move(colocation, i, extent, want));
   }
   return SDG_OK;
 }
@@ -146,9 +149,9 @@ sdg_status_t sdg_neighborhood_colocate(const sdg_call_t *call,
     queries[d] = sdg_placement_extent(q, d);
   SDG_TRY(output_follow(colocation, how->heads, outputs));
   if (colocation->fits)
-    SDG_TRY(stay(colocation, SDG_NEIGHBORHOOD_K, q->dims, queries));
+    SDG_TRY(reading_take(colocation, SDG_NEIGHBORHOOD_K, q->dims, queries));
   if (colocation->fits)
-    SDG_TRY(stay(colocation, SDG_NEIGHBORHOOD_V, q->dims, outputs));
+    SDG_TRY(reading_take(colocation, SDG_NEIGHBORHOOD_V, q->dims, outputs));
   if (colocation->fits)
     SDG_TRY(gradients_follow(call, colocation));
   if (!colocation->fits)

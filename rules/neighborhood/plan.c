@@ -31,7 +31,7 @@ typedef struct maker {
   sdg_plan_t *plan;
   sdg_type_t of, type; // of the program's tensors, of the arithmetic
   bool backward;
-  bool brings;    // messages fetch keys and values; false in the whole view
+  bool fetches;   // messages fetch keys and values; false in the whole view
   sdg_box_t q, o; // this rank's
   side_t side[2];
 } maker_t;
@@ -87,7 +87,7 @@ static sdg_status_t side_init(maker_t *m, side_t *side, int operand,
   if (comes || (m->backward &&
                 sdg_fetch_returns(tagging, side->placement, q, side->need)))
     m->plan->axes = tagging->axes;
-  m->brings |= comes;
+  m->fetches |= comes;
   side->copies =
       (sdg_placement_axes(q) & ~sdg_placement_axes(side->placement)) != 0;
   return SDG_OK;
@@ -103,7 +103,7 @@ static sdg_status_t side_open(maker_t *m, side_t *side) {
   SDG_TRY(sdg_merge_operand(m->plan, m->call, side->operand, &side->own,
                             &side->from));
   SDG_TRY(packed(m, need_of(m, side), &side->all));
-  if (!m->brings)
+  if (!m->fetches)
     return SDG_OK;
   int into = m->of == m->type ? side->all : SDG_SLAB_SCRATCH;
   return sdg_fetch_open(m->plan, m->tagging, side->placement, side->need,
@@ -111,7 +111,7 @@ static sdg_status_t side_open(maker_t *m, side_t *side) {
 }
 
 static sdg_status_t side_own(maker_t *m, const side_t *side) {
-  if (!m->brings)
+  if (!m->fetches)
     return move(m, side->from, m->of, side->all, m->type, need_of(m, side), 0);
   for (int i = 0; i < side->fetch.transfer.locals; i++)
     SDG_TRY(move(m, side->from, m->of, side->all, m->type,
@@ -127,14 +127,14 @@ static sdg_status_t side_land(maker_t *m, const side_t *side) {
   return SDG_OK;
 }
 
-static sdg_status_t keys_bring(maker_t *m) {
+static sdg_status_t keys_fetch(maker_t *m) {
   for (int i = 0; i < 2; i++)
     SDG_TRY(side_open(m, &m->side[i]));
-  if (m->brings)
+  if (m->fetches)
     SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < 2; i++)
     SDG_TRY(side_own(m, &m->side[i]));
-  if (!m->brings)
+  if (!m->fetches)
     return SDG_OK;
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; i < 2; i++)
@@ -237,7 +237,7 @@ static sdg_status_t steps_make(maker_t *m) {
   for (int i = 0; i < 2; i++)
     SDG_TRY(side_init(m, &m->side[i], SDG_NEIGHBORHOOD_K + i,
                       SDG_NEIGHBORHOOD_DK + i));
-  SDG_TRY(keys_bring(m));
+  SDG_TRY(keys_fetch(m));
   m->q = sdg_placement_box(&tagging->placement[SDG_NEIGHBORHOOD_Q],
                            tagging->mesh, tagging->rank);
   m->o = sdg_placement_box(&tagging->placement[SDG_NEIGHBORHOOD_O],

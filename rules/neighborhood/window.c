@@ -2,7 +2,7 @@
 // Windows of neighbourhood attention, step by step.
 #include "rules/neighborhood/window.h"
 
-static sdg_range_t range_meet(sdg_range_t a, sdg_range_t b) {
+static sdg_range_t range_intersect(sdg_range_t a, sdg_range_t b) {
   sdg_range_t both = {a.lo > b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
   return both.lo < both.hi ? both : (sdg_range_t){0, 0};
 }
@@ -28,11 +28,11 @@ sdg_neighborhood_window_queries(const sdg_neighborhood_window_t *dim,
   sdg_range_t inside = steps_inside(dim), all = {0, dim->extent};
   int64_t shift = step * dim->dilation, full = dim->kernel * dim->dilation;
   if (step >= inside.hi)
-    return range_meet(all, (sdg_range_t){0, full - shift});
+    return range_intersect(all, (sdg_range_t){0, full - shift});
   if (step < inside.lo)
-    return range_meet(all,
-                      (sdg_range_t){dim->extent - full - shift, dim->extent});
-  return range_meet(all, (sdg_range_t){-shift, dim->extent - shift});
+    return range_intersect(
+        all, (sdg_range_t){dim->extent - full - shift, dim->extent});
+  return range_intersect(all, (sdg_range_t){-shift, dim->extent - shift});
 }
 
 int64_t sdg_neighborhood_window_slot(const sdg_neighborhood_window_t *dim,
@@ -45,7 +45,7 @@ sdg_range_t sdg_neighborhood_window_need(const sdg_neighborhood_window_t *dim,
   sdg_range_t steps = sdg_neighborhood_window_steps(dim), need = {0, 0};
   for (int64_t step = steps.lo; step < steps.hi; step++) {
     sdg_range_t seeing =
-        range_meet(sdg_neighborhood_window_queries(dim, step), queries);
+        range_intersect(sdg_neighborhood_window_queries(dim, step), queries);
     if (seeing.lo == seeing.hi)
       continue;
     int64_t shift = step * dim->dilation;

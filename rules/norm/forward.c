@@ -5,9 +5,9 @@
 
 // Writes the statistics that the program receives, except for the saved mean,
 // which is there already. The running variance is the unbiased one.
-static sdg_status_t statistics_tell(sdg_norm_maker_t *m,
-                                    const sdg_subcall_tensor_t *mean,
-                                    const sdg_subcall_tensor_t *variance) {
+static sdg_status_t statistics_write(sdg_norm_maker_t *m,
+                                     const sdg_subcall_tensor_t *mean,
+                                     const sdg_subcall_tensor_t *variance) {
   double total = (double)m->total;
   if (sdg_norm_data(m->call, m->norm, SDG_NORM_MEAN)) {
     SDG_TRY(
@@ -63,7 +63,7 @@ sdg_status_t sdg_norm_forward(sdg_norm_maker_t *m) {
     else
       SDG_TRY(sdg_norm_scratch(m, &mean));
     SDG_TRY(sdg_norm_statistics(m, &waste, &mean, &variance));
-    SDG_TRY(statistics_tell(m, &mean, &variance));
+    SDG_TRY(statistics_write(m, &mean, &variance));
   }
   if (m->count == 0)
     return SDG_OK;

@@ -115,8 +115,8 @@ static bool leads(const sdg_call_t *call, const sdg_colocation_t *colocation,
   return !sdg_lrn_is(call) || x->split[1].axes == 0;
 }
 
-static sdg_status_t norm_meet(const sdg_call_t *call,
-                              sdg_colocation_t *colocation, int lead) {
+static sdg_status_t norm_colocate(const sdg_call_t *call,
+                                  sdg_colocation_t *colocation, int lead) {
   colocation->fits = leads(call, colocation, lead);
   if (!colocation->fits)
     return SDG_OK;
@@ -139,8 +139,8 @@ static sdg_status_t norm_share(const sdg_call_t *call,
 }
 
 // Ranks must have equal scales and shifts; statistics are not compared.
-static sdg_common_t norm_alike(const sdg_call_t *call,
-                               const sdg_tagging_t *tagging, int index) {
+static sdg_common_t norm_common(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int index) {
   sdg_role_t role = call->operand[index].role;
   return sdg_role_is_scale(role) &&
                  (call->is_query ||
@@ -150,14 +150,14 @@ static sdg_common_t norm_alike(const sdg_call_t *call,
 }
 
 static const sdg_op_shard_t shard = {
-    .common = norm_alike,
+    .common = norm_common,
 };
 
 const sdg_op_t sdg_op_norm = {
     .family = SDG_FAMILY_NORM,
     .knows = norm_knows,
     .describe = norm_describe,
-    .colocate = norm_meet,
+    .colocate = norm_colocate,
     .key = norm_key,
     .plan = norm_plan,
     .share = norm_share,

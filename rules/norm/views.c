@@ -194,7 +194,7 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
 
 // Checks a tensor of scales or statistics: along dimensions that are normalised
 // together it must have one value, along the others it must be cut like x.
-static sdg_status_t param_alike(const sdg_call_t *call, const sdg_norm_t *norm,
+static sdg_status_t param_check(const sdg_call_t *call, const sdg_norm_t *norm,
                                 const sdg_tagging_t *tagging, int index,
                                 int *out_refusal) {
   const sdg_placement_t *x = x_placement(norm, tagging);
@@ -224,13 +224,15 @@ static sdg_status_t param_alike(const sdg_call_t *call, const sdg_norm_t *norm,
   return SDG_OK;
 }
 
-static sdg_status_t all_alike(const sdg_call_t *call, const sdg_norm_t *norm,
-                              const sdg_tagging_t *tagging, int *out_refusal) {
+static sdg_status_t operands_check(const sdg_call_t *call,
+                                   const sdg_norm_t *norm,
+                                   const sdg_tagging_t *tagging,
+                                   int *out_refusal) {
   *out_refusal = 0;
   SDG_TRY(sdg_same_split_check(call, tagging, norm->operand[SDG_NORM_X]));
   for (int i = 0; i < call->operands; i++)
     if (sdg_role_is_scale(call->operand[i].role))
-      SDG_TRY(param_alike(call, norm, tagging, i, out_refusal));
+      SDG_TRY(param_check(call, norm, tagging, i, out_refusal));
   return SDG_OK;
 }
 
@@ -243,7 +245,7 @@ sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   sdg_norm_t norm;
   int refusal;
   sdg_norm_read(call, &norm);
-  SDG_TRY(all_alike(call, &norm, tagging, &refusal));
+  SDG_TRY(operands_check(call, &norm, tagging, &refusal));
   if (!refusal)
     refusal = sdg_norm_refusal(call, &norm);
   bool apart = norm.kind == SDG_NORM_INFERENCE ||

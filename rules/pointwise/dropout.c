@@ -78,8 +78,8 @@ static sdg_status_t reserve_size(const sdg_call_t *call,
 // Fails if a dimension that the section splits has extent 1 on every rank.
 // These may be pieces of one row each, or copies of one row, and a single
 // device would draw another mask in each case.
-static sdg_status_t told_check(const sdg_call_t *call,
-                               const sdg_tagging_t *tagging) {
+static sdg_status_t cut_check(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging) {
   const sdg_placement_t *placement = &tagging->placement[0];
   sdg_split_t split[SDG_DIMS_MAX];
   const char *names[SDG_DIMS_MAX];
@@ -99,7 +99,7 @@ sdg_status_t sdg_dropout_answer(const sdg_call_t *call,
   size_t *out_bytes = sdg_call_pointer(call, SDG_OUT_BYTES);
   if (!out_bytes)
     return sdg_fail(SDG_E_ARGUMENT, "%s: a NULL result", call->entry_name);
-  SDG_TRY(told_check(call, tagging));
+  SDG_TRY(cut_check(call, tagging));
   return reserve_size(call, &tagging->placement[0], out_bytes, out_vendor);
 }
 
@@ -127,7 +127,7 @@ sdg_status_t sdg_dropout_plan(const sdg_call_t *call,
                               sdg_plan_t **out_plan) {
   size_t bytes = 0;
   int vendor = 0;
-  SDG_TRY(told_check(call, tagging));
+  SDG_TRY(cut_check(call, tagging));
   SDG_TRY(reserve_size(call, &tagging->placement[0], &bytes, &vendor));
   size_t own = sdg_call_size(call, SDG_RESERVE_BYTES);
   if (own < bytes)

@@ -103,8 +103,8 @@ static sdg_status_t pointwise_share(const sdg_call_t *call,
   return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
 }
 
-static sdg_status_t pointwise_meet(const sdg_call_t *call,
-                                   sdg_colocation_t *colocation, int lead) {
+static sdg_status_t pointwise_colocate(const sdg_call_t *call,
+                                       sdg_colocation_t *colocation, int lead) {
   colocation->reads_old = reads_old(call);
   return sdg_colocate_alike(colocation, lead);
 }
@@ -158,7 +158,7 @@ static const sdg_op_numbers_t numbers = {
 const sdg_op_t sdg_op_pointwise = {
     .family = SDG_FAMILY_POINTWISE,
     .describe = pointwise_describe,
-    .colocate = pointwise_meet,
+    .colocate = pointwise_colocate,
     .key = pointwise_key,
     .plan = pointwise_plan,
     .share = pointwise_share,

@@ -168,8 +168,8 @@ static sdg_status_t pool_answer(const sdg_call_t *call,
 
 // dx is placed like x, and dy like y. Whether windows are global is judged by
 // the pieces as the program has cut them.
-static sdg_status_t pool_meet(const sdg_call_t *call,
-                              sdg_colocation_t *colocation, int lead) {
+static sdg_status_t pool_colocate(const sdg_call_t *call,
+                                  sdg_colocation_t *colocation, int lead) {
   sdg_pool_t pool;
   SDG_TRY(sdg_pool_read(call, &pool));
   if (pool.y < 0)
@@ -242,7 +242,7 @@ static const sdg_op_shard_t shard = {
 const sdg_op_t sdg_op_pool = {
     .family = SDG_FAMILY_POOL,
     .describe = pool_describe,
-    .colocate = pool_meet,
+    .colocate = pool_colocate,
     .key = pool_key,
     .plan = pool_plan,
     .share = pool_share,

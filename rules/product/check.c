@@ -36,8 +36,8 @@ static bool is_assumed(const sdg_product_check_t *c, int matrix, int d) {
   return true;
 }
 
-static void assumed_say(const sdg_product_check_t *c, sdg_product_text_t *text,
-                        int matrix, int d) {
+static void assumed_write(const sdg_product_check_t *c,
+                          sdg_product_text_t *text, int matrix, int d) {
   char parts[96];
   const sdg_placement_t *placed = &c->m->matrix[matrix];
   sdg_part_format(&placed->part[d], parts, sizeof parts);
@@ -81,7 +81,7 @@ static sdg_status_t small_fail(const sdg_product_check_t *c, int matrix,
   for (int d = 0; d < of->dims; d++)
     if (c->m->matrix[matrix].split[d].axes > 0 && is_assumed(c, matrix, d)) {
       sdg_product_text_add(&assumed, "%s", assumed.used ? "; " : "");
-      assumed_say(c, &assumed, matrix, d);
+      assumed_write(c, &assumed, matrix, d);
     }
   return sdg_fail(
       assumed.used ? SDG_E_PRODUCT_PARTS : SDG_E_PRODUCT_MATRIX,
@@ -165,7 +165,7 @@ static void assumed_report(const sdg_product_check_t *c, int matrix, int d) {
   for (int i = 0; i < 64; i++) {
     const void *none = NULL;
     if (atomic_compare_exchange_strong(&said[i], &none, key)) {
-      assumed_say(c, &text, matrix, d);
+      assumed_write(c, &text, matrix, d);
       sdg_log("%s of %s, section '%s': assumed, and every rank's memory is "
               "that large",
               text.at, sdg_role_name(c->m->product.matrix[matrix].role),
@@ -206,7 +206,7 @@ static sdg_status_t parts_check(const sdg_product_check_t *c) {
     sdg_product_text_t text = {.used = 0};
     if (!assumed[dim] || shown[dim])
       continue;
-    assumed_say(c, &text, open[dim][0], open[dim][1]);
+    assumed_write(c, &text, open[dim][0], open[dim][1]);
     return sdg_fail(
         SDG_E_PRODUCT_PARTS,
         "%s by section '%s': %s of %s is assumed, and the ranks' memory does "

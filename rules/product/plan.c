@@ -155,8 +155,8 @@ typedef struct shard {
   int slab[SDG_PRODUCT_MATRICES];
   sdg_box_t need[2][SDG_RANKS_MAX]; // each rank's need of the factors
   bool needs[2];                    // some rank needs elements of others
-  bool brings[2]; // messages fetch them; no earlier product has left them
-  bool turned;    // sdg_product_turn has cut the product in K
+  bool fetches[2]; // messages fetch them; no earlier product has left them
+  bool turned;     // sdg_product_turn has cut the product in K
   sdg_product_keep_t keep[2];
 } shard_t;
 
@@ -173,7 +173,7 @@ static void needs_find(shard_t *s) {
     s->needs[f] = sdg_fetch_communicates(tagging, &s->m->matrix[f], s->need[f]);
     if (s->needs[f])
       s->keep[f] = sdg_product_keep(s->m, f, s->need[f]);
-    s->brings[f] = s->needs[f] && !s->keep[f].takes;
+    s->fetches[f] = s->needs[f] && !s->keep[f].takes;
   }
 }
 
@@ -258,13 +258,13 @@ static sdg_status_t factors_take(shard_t *s) {
 
 // Makes slabs with everything that this rank needs of the factors: fetches the
 // parts that other ranks have, and copies its own parts.
-static sdg_status_t factors_bring(shard_t *s) {
+static sdg_status_t factors_fetch(shard_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
   sdg_fetch_t fetch[2] = {{.from = 0}, {.from = 0}};
   sdg_status_t status = SDG_OK;
   for (int f = 0; f < 2; f++) {
     int own = s->slab[f], all;
-    if (!s->brings[f])
+    if (!s->fetches[f])
       continue;
     SDG_TRY_GOTO(factor_room(s, f, &all), out);
     SDG_TRY_GOTO(sdg_fetch_open(s->plan, tagging, &s->m->matrix[f], s->need[f],
@@ -276,7 +276,7 @@ static sdg_status_t factors_bring(shard_t *s) {
   SDG_TRY_GOTO(sdg_plan_exchange(s->plan), out);
   SDG_TRY_GOTO(sdg_plan_join(s->plan, SDG_LANE_MAIN), out);
   for (int f = 0; f < 2 && status == SDG_OK; f++)
-    if (s->brings[f])
+    if (s->fetches[f])
       status = sdg_fetch_land(s->plan, &fetch[f]);
 out:
   sdg_fetch_fini(&fetch[0]);
@@ -285,12 +285,12 @@ out:
 }
 
 static sdg_status_t shard_build(shard_t *s) {
-  bool brings = s->brings[0] || s->brings[1];
-  s->plan->axes = brings || s->m->sum_axes ? s->m->tagging->axes : 0;
+  bool fetches = s->fetches[0] || s->fetches[1];
+  s->plan->axes = fetches || s->m->sum_axes ? s->m->tagging->axes : 0;
   SDG_TRY(slabs_add(s));
   SDG_TRY(factors_take(s));
-  if (brings)
-    SDG_TRY(factors_bring(s));
+  if (fetches)
+    SDG_TRY(factors_fetch(s));
   return multiply(s->plan, s->m, s->slab);
 }
 
@@ -322,7 +322,7 @@ static sdg_status_t shard_make(shard_t *s, sdg_plan_t **out_plan) {
   SDG_TRY(sums_check(s->m));
   bool literal = is_literal(s);
   const char *strategy = s->turned ? "terms" : strategy_of(s->m);
-  if (s->brings[0] || s->brings[1])
+  if (s->fetches[0] || s->fetches[1])
     strategy = s->m->sum_axes ? "all-to-all" : "all-gather";
   else if (!s->m->sum_axes && (s->needs[0] || s->needs[1]))
     strategy = "kept";

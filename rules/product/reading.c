@@ -172,8 +172,8 @@ void sdg_product_text_extents(sdg_product_text_t *text,
 }
 
 // Adds text like "'b = N:y' (K 24 x N 20 on rank 0)".
-static void say_cut(sdg_product_text_t *text, const sdg_product_check_t *c,
-                    const sdg_product_cut_t *cut, int which) {
+static void cut_write(sdg_product_text_t *text, const sdg_product_check_t *c,
+                      const sdg_product_cut_t *cut, int which) {
   int matrix = factor_of(c, which);
   const sdg_matrix_t *of = &c->m->product.matrix[matrix];
   const sdg_placement_t *placed = &c->m->matrix[matrix];
@@ -207,7 +207,7 @@ static sdg_status_t readings_fail(const sdg_product_check_t *c,
     for (int which = 0; which < 2; which++)
       if (!section->matrix[which].said) {
         sdg_product_text_add(&text, "%s", between);
-        say_cut(&text, c, cut, which);
+        cut_write(&text, c, cut, which);
         between = " and ";
       }
     between = ", or ";

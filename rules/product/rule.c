@@ -76,8 +76,8 @@ static int matmul_scalars(const sdg_call_t *call, double *out) {
 // product, but not that matrix. Results and old values are not compared. The
 // extents come from the placement, because a call may state only the sizes of
 // its part of the product.
-static sdg_common_t matmul_alike(const sdg_call_t *call,
-                                 const sdg_tagging_t *tagging, int index) {
+static sdg_common_t matmul_common(const sdg_call_t *call,
+                                  const sdg_tagging_t *tagging, int index) {
   sdg_product_parts_t m;
   sdg_common_t common = {.axes = 0};
   if (sdg_product_open(call, tagging, &m) != SDG_OK)
@@ -113,7 +113,7 @@ static const sdg_op_numbers_t numbers = {
 
 static const sdg_op_shard_t shard = {
     .place = sdg_product_place,
-    .common = matmul_alike,
+    .common = matmul_common,
 };
 
 const sdg_op_t sdg_op_product = {

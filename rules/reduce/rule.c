@@ -117,8 +117,8 @@ static sdg_status_t reduce_answer(const sdg_call_t *call,
 // If the call returns indices of the chosen elements, one call must see all
 // elements, so each rank fetches all inputs of its c. c does not move, because
 // the indices belong to the program's own c.
-static sdg_status_t reduce_meet(const sdg_call_t *call,
-                                sdg_colocation_t *colocation, int lead) {
+static sdg_status_t reduce_colocate(const sdg_call_t *call,
+                                    sdg_colocation_t *colocation, int lead) {
   sdg_reduce_t reduce;
   colocation->reads_old = sdg_call_scalar(call, SDG_BETA) != 0;
   SDG_TRY(sdg_colocate_alike(colocation, lead));
@@ -141,7 +141,7 @@ static const sdg_op_shard_t shard = {
 const sdg_op_t sdg_op_reduce = {
     .family = SDG_FAMILY_REDUCE,
     .describe = reduce_describe,
-    .colocate = reduce_meet,
+    .colocate = reduce_colocate,
     .key = reduce_key,
     .plan = sdg_reduce_plan,
     .share = sdg_reduce_share,

@@ -72,8 +72,8 @@ static int softmax_key(const sdg_call_t *call, uint64_t *out) {
   return 4;
 }
 
-static sdg_status_t softmax_meet(const sdg_call_t *call,
-                                 sdg_colocation_t *colocation, int lead) {
+static sdg_status_t softmax_colocate(const sdg_call_t *call,
+                                     sdg_colocation_t *colocation, int lead) {
   colocation->reads_old = sdg_call_scalar(call, SDG_BETA) != 0;
   return sdg_colocate_alike(colocation, lead);
 }
@@ -100,7 +100,7 @@ static const sdg_op_shard_t shard = {
 const sdg_op_t sdg_op_softmax = {
     .family = SDG_FAMILY_SOFTMAX,
     .describe = softmax_describe,
-    .colocate = softmax_meet,
+    .colocate = softmax_colocate,
     .key = softmax_key,
     .plan = sdg_softmax_plan,
     .share = sdg_softmax_share,

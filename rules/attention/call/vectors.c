@@ -111,9 +111,10 @@ sdg_status_t sdg_attention_rows_store(const sdg_attention_project_t *p,
 
 // ---- heads -----------------------------------------------------------------
 
-sdg_status_t sdg_attention_rows_see(const sdg_attention_project_t *p, int part,
-                                    const sdg_subcall_tensor_t *rows,
-                                    sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_project(const sdg_attention_project_t *p,
+                                        int part,
+                                        const sdg_subcall_tensor_t *rows,
+                                        sdg_subcall_tensor_t *out) {
   sdg_plan_t *plan = p->m->plan;
   int64_t heads = p->m->a.desc.heads, each = p->each[part];
   *out = *rows;
@@ -131,10 +132,10 @@ sdg_status_t sdg_attention_rows_see(const sdg_attention_project_t *p, int part,
   return SDG_OK;
 }
 
-sdg_status_t sdg_attention_rows_unsee(const sdg_attention_project_t *p,
-                                      int part,
-                                      const sdg_subcall_tensor_t *rows,
-                                      sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_attention_rows_project_back(const sdg_attention_project_t *p,
+                                             int part,
+                                             const sdg_subcall_tensor_t *rows,
+                                             sdg_subcall_tensor_t *out) {
   sdg_plan_t *plan = p->m->plan;
   int64_t heads = p->m->a.desc.heads, each = p->each[part];
   int64_t n = extent(rows, 0);

@@ -45,15 +45,16 @@ sdg_status_t sdg_attention_rows_store(const sdg_attention_project_t *p,
 /* Projects rows of vectors for all heads, if the descriptor has the projection;
  * otherwise every head uses the rows unchanged, and `out` may be `rows`. For Q,
  * K and V. */
-sdg_status_t sdg_attention_rows_see(const sdg_attention_project_t *p, int part,
-                                    const sdg_subcall_tensor_t *rows,
-                                    sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
+sdg_status_t
+sdg_attention_rows_project(const sdg_attention_project_t *p, int part,
+                           const sdg_subcall_tensor_t *rows,
+                           sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
 /* The gradient of the above: from gradients of the projected rows to gradients
  * of the rows. */
-sdg_status_t sdg_attention_rows_unsee(const sdg_attention_project_t *p,
-                                      int part,
-                                      const sdg_subcall_tensor_t *rows,
-                                      sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
+sdg_status_t
+sdg_attention_rows_project_back(const sdg_attention_project_t *p, int part,
+                                const sdg_subcall_tensor_t *rows,
+                                sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
 
 /* _split: stores rows of groups as one matrix per group, times x its elements:
  * a tensor of 1 x groups x times x elements. _join: the reverse. */

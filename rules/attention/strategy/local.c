@@ -140,7 +140,7 @@ static sdg_status_t matrices_make(local_t *h, int part,
       (const int64_t[]){1, h->groups, h->keys, h->project.each[part]}, &made));
   sdg_projection_t p = product(h, weights, &made, rows);
   SDG_TRY(sdg_projection_matrix(plan_of(h), &p));
-  return sdg_attention_rows_join(&h->project, &made, &h->d_seen[part]);
+  return sdg_attention_rows_join(&h->project, &made, &h->d_projected[part]);
 }
 
 // ---- the softmax -----------------------------------------------------------
@@ -217,16 +217,16 @@ static sdg_status_t attend(local_t *h) {
   for (int i = Q; i <= V && !h->idle; i++) {
     part_t *p = &h->part[i];
     SDG_TRY(vectors_read(h, i, operand[i]));
-    SDG_TRY(sdg_attention_rows_see(&h->project, i, &p->row, &p->seen));
+    SDG_TRY(sdg_attention_rows_project(&h->project, i, &p->row, &p->projected));
     if (i == Q)
-      SDG_TRY(sdg_subcall_scale(plan, h->m->a.desc.scale, &p->seen));
+      SDG_TRY(sdg_subcall_scale(plan, h->m->a.desc.scale, &p->projected));
     else
-      SDG_TRY(sdg_attention_rows_split(&h->project, &p->seen, h->keys,
+      SDG_TRY(sdg_attention_rows_split(&h->project, &p->projected, h->keys,
                                        h->groups, &p->matrices));
   }
   if (!h->idle) {
     sdg_subcall_tensor_t queries;
-    SDG_TRY(wide(h, &h->part[Q].seen, &queries));
+    SDG_TRY(wide(h, &h->part[Q].projected, &queries));
     SDG_TRY(weights_room(h, &h->weights));
     SDG_TRY(sdg_attention_rows_groups(plan, &h->weights, h->times, h->groups,
                                       &h->by_key));
@@ -276,13 +276,13 @@ sdg_status_t sdg_attention_local_rows(const local_t *h, int part,
 sdg_status_t sdg_attention_local_output(local_t *h) {
   part_t *o = &h->part[O];
   SDG_TRY(vectors_read(h, O, h->m->a.o));
-  o->seen = o->row;
+  o->projected = o->row;
   if (!h->project.matrix[O].is_there)
     return SDG_OK;
   SDG_TRY(sdg_attention_rows_room(plan_of(h), o->row.box.dim[0].hi,
                                   h->m->a.desc.heads * h->project.each[V],
-                                  h->project.type, &o->seen));
-  return sdg_attention_project_left(&h->project, O, &o->seen, &o->row);
+                                  h->project.type, &o->projected));
+  return sdg_attention_project_left(&h->project, O, &o->projected, &o->row);
 }
 
 // Computes ds in d_weights. `by_key` contains a, and becomes a delta; delta is
@@ -321,16 +321,17 @@ sdg_status_t sdg_attention_local_back(local_t *h) {
   SDG_TRY(sdg_subcall_op(plan_of(h), CUDNN_OP_TENSOR_MUL, 1, &h->by_key, 1,
                          &h->shares.max, 0, &h->by_key));
   SDG_TRY(sdg_attention_local_output(h));
-  SDG_TRY(wide(h, &h->part[O].seen, &rows));
+  SDG_TRY(wide(h, &h->part[O].projected, &rows));
   if (h->m->a.kind == SDG_ATTENTION_WEIGHTS)
     SDG_TRY(rows_make(h, V, &h->weights, &h->results));
   SDG_TRY(matrices_make(h, V, &h->weights, &rows));
   SDG_TRY(scores_back(h, &rows));
-  SDG_TRY(wide(h, &h->part[Q].seen, &queries));
+  SDG_TRY(wide(h, &h->part[Q].projected, &queries));
   SDG_TRY(matrices_make(h, K, &h->d_weights, &queries));
-  SDG_TRY(rows_room(h, Q, &h->d_seen[Q]));
-  SDG_TRY(rows_make(h, K, &h->d_weights, &h->d_seen[Q]));
-  SDG_TRY(sdg_subcall_scale(plan_of(h), h->m->a.desc.scale, &h->d_seen[Q]));
-  sdg_subcall_tensor_t made = h->d_seen[Q];
-  return sdg_attention_local_rows(h, Q, &made, &h->d_seen[Q]);
+  SDG_TRY(rows_room(h, Q, &h->d_projected[Q]));
+  SDG_TRY(rows_make(h, K, &h->d_weights, &h->d_projected[Q]));
+  SDG_TRY(
+      sdg_subcall_scale(plan_of(h), h->m->a.desc.scale, &h->d_projected[Q]));
+  sdg_subcall_tensor_t made = h->d_projected[Q];
+  return sdg_attention_local_rows(h, Q, &made, &h->d_projected[Q]);
 }

@@ -14,9 +14,9 @@
 typedef struct sdg_attention_local_part {
   sdg_box_t own, box; /* what this rank has, and what it computes with */
   /* Rows of the operand's vectors; and, projected, of all heads' vectors. For
-   * O, `seen` are the gradients of the heads' results. */
+   * O, `projected` are the gradients of the heads' results. */
   sdg_subcall_tensor_t row;
-  sdg_subcall_tensor_t seen;
+  sdg_subcall_tensor_t projected;
   sdg_subcall_tensor_t matrices; /* keys, values: a matrix for each group */
 } sdg_attention_local_part_t;
 
@@ -37,7 +37,7 @@ typedef struct sdg_attention_local {
   sdg_subcall_tensor_t results;   /* times x (groups elements) */
   sdg_subcall_tensor_t d_weights; /* as weights */
   /* Gradients of the projected q, k and v, as rows. */
-  sdg_subcall_tensor_t d_seen[SDG_ATTENTION_PARTS];
+  sdg_subcall_tensor_t d_projected[SDG_ATTENTION_PARTS];
   sdg_softmax_merge_t shares; /* w */
 } sdg_attention_local_t;
 
@@ -53,7 +53,7 @@ void sdg_attention_local_fini(sdg_attention_local_t *local);
 sdg_status_t
 sdg_attention_local_results(sdg_attention_local_t *local) SDG_MUST_CHECK;
 
-/* Backward: computes d_seen and, for gradients of parameters, `results`.
+/* Backward: computes d_projected and, for gradients of parameters, `results`.
  * Computes nothing if the rank is idle. */
 sdg_status_t
 sdg_attention_local_back(sdg_attention_local_t *local) SDG_MUST_CHECK;

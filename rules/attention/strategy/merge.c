@@ -42,14 +42,15 @@ static sdg_status_t output_make(local_t *h) {
   sdg_subcall_tensor_t residual;
   if (h->none)
     return SDG_OK;
-  SDG_TRY(sdg_attention_local_rows(h, V, &h->results, &o->seen));
-  o->row = o->seen;
+  SDG_TRY(sdg_attention_local_rows(h, V, &h->results, &o->projected));
+  o->row = o->projected;
   if (h->project.matrix[O].is_there) {
     SDG_TRY(
-        sdg_attention_rows_room(plan, o->seen.box.dim[0].hi,
+        sdg_attention_rows_room(plan, o->projected.box.dim[0].hi,
                                 sdg_box_length(&o->box, SDG_SEQUENCE_VECTOR),
                                 h->project.type, &o->row));
-    SDG_TRY(sdg_attention_project_right(&h->project, O, &o->seen, &o->row));
+    SDG_TRY(
+        sdg_attention_project_right(&h->project, O, &o->projected, &o->row));
   }
   if (a->residual >= 0) {
     SDG_TRY(sdg_attention_rows_read(&h->project, a->residual, &o->own, &o->box,
@@ -82,7 +83,8 @@ static sdg_status_t data_make(local_t *h) {
     SDG_TRY(sdg_plan_zero(plan, SDG_LANE_MAIN, made[Q].slab, &made[Q].box));
   }
   for (int i = Q; i <= V && !h->idle; i++)
-    SDG_TRY(sdg_attention_rows_unsee(&h->project, i, &h->d_seen[i], &made[i]));
+    SDG_TRY(sdg_attention_rows_project_back(&h->project, i, &h->d_projected[i],
+                                            &made[i]));
   for (int i = K; i <= V; i++)
     SDG_TRY(sdg_attention_rows_store(&h->project, &made[i], to[i],
                                      &h->part[i].own, &h->part[i].box));
@@ -105,9 +107,9 @@ static sdg_status_t parameters_fill(local_t *h, int weights, bool adds) {
     return SDG_OK;
   for (int i = Q; i <= V; i++) {
     SDG_TRY(sdg_attention_project_matrix(&h->project, i, &h->part[i].row,
-                                         &h->d_seen[i], weights, adds));
-    SDG_TRY(sdg_attention_project_bias(&h->project, i, &h->d_seen[i], weights,
-                                       adds));
+                                         &h->d_projected[i], weights, adds));
+    SDG_TRY(sdg_attention_project_bias(&h->project, i, &h->d_projected[i],
+                                       weights, adds));
   }
   SDG_TRY(sdg_attention_local_rows(h, V, &h->results, &results));
   return sdg_attention_project_matrix(&h->project, O, &results, &h->part[O].row,

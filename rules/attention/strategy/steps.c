@@ -24,7 +24,7 @@ typedef struct steps {
   place_t q, o, residual, dq, key[SDG_ATTENTION_SIDES],
       back[SDG_ATTENTION_SIDES];
   sdg_fetch_t fetch[SDG_ATTENTION_SIDES];
-  sdg_scatter_add_t sendback[SDG_ATTENTION_SIDES];
+  sdg_scatter_add_t scatter[SDG_ATTENTION_SIDES];
   sdg_gradient_sum_t sum;
   int *lo, *hi;
   int *q_length, *k_length; // of the sub-call's sequences; NULL: full
@@ -160,7 +160,7 @@ static sdg_status_t keys_open(steps_t *s, int side, int index) {
              : SDG_OK;
 }
 
-static sdg_status_t keys_bring(steps_t *s) {
+static sdg_status_t keys_fetch(steps_t *s) {
   sdg_attention_maker_t *m = s->m;
   int sides = m->same ? 1 : SDG_ATTENTION_SIDES;
   SDG_TRY(keys_open(s, SDG_ATTENTION_KEYS, m->a.k));
@@ -231,11 +231,11 @@ static sdg_status_t keys_return(steps_t *s) {
     SDG_TRY(sdg_scatter_add_open(m->plan, m->tagging, &m->side[i], m->rows,
                                  m->need[i], NULL,
                                  s->idle ? -1 : s->back[i].view.slab,
-                                 s->back[i].operand, &s->sendback[i]));
+                                 s->back[i].operand, &s->scatter[i]));
   SDG_TRY(sdg_plan_exchange(m->plan));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; i < SDG_ATTENTION_SIDES; i++)
-    SDG_TRY(sdg_scatter_add_close(m->plan, &s->sendback[i], type_of(s)));
+    SDG_TRY(sdg_scatter_add_close(m->plan, &s->scatter[i], type_of(s)));
   return SDG_OK;
 }
 
@@ -337,7 +337,7 @@ static sdg_status_t steps_make(steps_t *s) {
   sdg_box_t rows = sdg_attention_maker_rows(m, m->a.q, m->tagging->rank);
   SDG_TRY(lengths_find(s, &rows, need_of(s, SDG_ATTENTION_KEYS)));
   SDG_TRY(rows_open(s, m->a.q, true, &s->q));
-  SDG_TRY(keys_bring(s));
+  SDG_TRY(keys_fetch(s));
   switch (m->a.kind) {
   case SDG_ATTENTION_FORWARD:
     return forward_make(s);
@@ -355,7 +355,7 @@ sdg_status_t sdg_attention_maker_steps(sdg_attention_maker_t *m) {
   sdg_status_t status = steps_make(&s);
   for (int i = 0; i < SDG_ATTENTION_SIDES; i++) {
     sdg_fetch_fini(&s.fetch[i]);
-    sdg_scatter_add_fini(&s.sendback[i]);
+    sdg_scatter_add_fini(&s.scatter[i]);
   }
   free(s.lo);
   free(s.hi);
