@@ -19,8 +19,10 @@ const char *sdg_attention_obstacle(const sdg_call_t *call,
                                    bool sequence_is_split) {
   if (a->reserve && sdg_attention_descriptor_drops(
                         (cudnnHandle_t)(uintptr_t)call->handle, &a->desc))
-    return "dropout";
-  return sequence_is_split && a->current >= 0 ? "a single step" : NULL;
+    return "it applies dropout";
+  return sequence_is_split && a->current >= 0
+             ? "it computes a single step (currIdx >= 0) of a split sequence"
+             : NULL;
 }
 
 // ---- the plan --------------------------------------------------------------
@@ -36,7 +38,8 @@ static sdg_status_t strategy_choose(sdg_attention_maker_t *m, bool *out_heads) {
                 sdg_attention_heads_bytes(m) < sdg_attention_halo_bytes(m)));
   return why && said == SDG_STRATEGY_HEADS
              ? sdg_fail(SDG_E_ATTENTION,
-                        "%s by heads: %s (%d heads, SEQ in %d pieces)",
+                        "%s cannot use 'strategy = heads': %s (%d heads, SEQ "
+                        "in %d pieces)",
                         m->call->entry_name, why, m->a.desc.heads,
                         m->rows->part[SDG_SEQUENCE_TIME].pieces)
              : SDG_OK;
@@ -146,14 +149,14 @@ static sdg_status_t plan_choose(sdg_attention_maker_t *m, bool sequence) {
   bool own = !m->merges && has_needs(m);
   const char *why = sdg_attention_obstacle(m->call, &m->a, sequence || !own);
   if (!why && m->a.kind == SDG_ATTENTION_WEIGHTS && counts_twice(m))
-    why = "gradients of parameters are left to the program, but ranks have the "
-          "same queries";
+    why = "the program sums gradients of parameters ('sum = no'), but ranks "
+          "with the same queries compute the same gradients: write 'sum = yes'";
   if (why)
     return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
   if (!m->merges && !heads && sdg_attention_maker_blind(m) >= 0)
     return sdg_fail(SDG_E_ATTENTION,
-                    "%s: rank %d has queries of a sequence, but none of its "
-                    "elements is a key that they see",
+                    "%s: rank %d has queries of a sequence, but all keys that "
+                    "they see are padding",
                     m->call->entry_name, sdg_attention_maker_blind(m));
   return own && !heads && !sdg_attention_maker_blanks(m) && !has_terms(m)
              ? sdg_literal_plan(&m->plan)

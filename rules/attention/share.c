@@ -114,7 +114,8 @@ static sdg_status_t rows_find(sdg_attention_maker_t *m) {
         kept->lengths != lengths)
       return sdg_fail(
           SDG_E_ATTENTION,
-          "%s: differs from the forward call with this reserve space",
+          "%s: windows, lengths or options differ from those of the forward "
+          "call with this reserve space",
           m->call->entry_name);
     rows = &kept->rows;
     m->windows = kept->windows;

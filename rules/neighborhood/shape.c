@@ -15,14 +15,18 @@ sdg_status_t sdg_neighborhood_check(const sundog_neighborhood_t *how) {
   if (!how || how->dims < 1 || how->dims > SDG_NEIGHBORHOOD_GRID_MAX ||
       how->heads < 1 || !isfinite(how->scale))
     return sdg_fail(
-        SDG_E_NEIGHBORHOOD, "%d dimensions, %d heads, a scale of %g",
-        how ? how->dims : 0, how ? how->heads : 0, how ? how->scale : 0);
+        SDG_E_NEIGHBORHOOD,
+        "%d dimensions of the grid (1 to %d), %d heads (at least 1), a scale "
+        "of %g",
+        how ? how->dims : 0, (int)SDG_NEIGHBORHOOD_GRID_MAX,
+        how ? how->heads : 0, how ? how->scale : 0);
   for (int d = 0; d < how->dims; d++)
     if (how->kernel[d] < 1 || how->kernel[d] > WINDOW_MAX ||
         how->dilation[d] < 1 || how->dilation[d] > WINDOW_MAX)
       return sdg_fail(SDG_E_NEIGHBORHOOD,
-                      "kernel %d and dilation %d in dimension %d of the grid",
-                      how->kernel[d], how->dilation[d], d);
+                      "kernel %d and dilation %d in dimension %d of the grid; "
+                      "both must be from 1 to %d",
+                      how->kernel[d], how->dilation[d], d, (int)WINDOW_MAX);
   return SDG_OK;
 }
 
@@ -66,13 +70,14 @@ static sdg_status_t tensors_check(const sdg_call_t *call,
       [SDG_NEIGHBORHOOD_DV] = SDG_NEIGHBORHOOD_V,
   };
   if (q->dims != 4 && q->dims != 5)
-    return sdg_fail(SDG_E_NEIGHBORHOOD, "descriptors of %d dimensions",
+    return sdg_fail(SDG_E_NEIGHBORHOOD,
+                    "tensors of %d dimensions; all need 3, all 4, or all 5",
                     q->dims);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     bool grid = i == SDG_NEIGHBORHOOD_Q || i == SDG_NEIGHBORHOOD_O;
     if (operand->type != q->type || sdg_merge_type(operand->type) < 0)
-      return sdg_fail(SDG_E_TENSOR_TYPE, "%s of type %d",
+      return sdg_fail(SDG_E_TENSOR_TYPE, "%s of cudnnDataType_t %d",
                       sdg_role_name(operand->role), operand->type);
     if (!extents_equal(&at[i], &at[grid ? SDG_NEIGHBORHOOD_Q : like[i]], !grid))
       return sdg_tagging_differ(call, tagging, i,
@@ -112,7 +117,9 @@ static sdg_status_t window_derive(const sundog_neighborhood_t *how, int d,
   out->cut = how->cut != 0;
   if (!out->cut && out->kernel * out->dilation > extent)
     return sdg_fail(
-        SDG_E_NEIGHBORHOOD, "kernel %lld and dilation %lld in a grid of %lld",
+        SDG_E_NEIGHBORHOOD,
+        "kernel %lld and dilation %lld in a grid of %lld; their product must "
+        "not exceed it, unless windows are cut",
         (long long)out->kernel, (long long)out->dilation, (long long)extent);
   return SDG_OK;
 }
@@ -139,13 +146,15 @@ sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
   int64_t channels[2] = {sdg_placement_extent(q, 1),
                          sdg_placement_extent(o, 1)};
   *out = (sdg_neighborhood_t){.grid = q->dims - 2, .heads = how->heads};
-  if (how->dims > out->grid || channels[0] % how->heads != 0 ||
-      channels[1] % how->heads != 0)
+  if (how->dims > out->grid)
+    return sdg_fail(
+        SDG_E_NEIGHBORHOOD,
+        "a grid of %d dimensions, but tensors with N, C and %d more", how->dims,
+        out->grid);
+  if (channels[0] % how->heads != 0 || channels[1] % how->heads != 0)
     return sdg_fail(SDG_E_NEIGHBORHOOD,
-                    "%d heads of %lld and %lld channels, a grid of %d "
-                    "dimensions in tensors of %d",
-                    how->heads, (long long)channels[0], (long long)channels[1],
-                    how->dims, q->dims);
+                    "%d heads do not divide the channels: q has %lld, o %lld",
+                    how->heads, (long long)channels[0], (long long)channels[1]);
   out->q_channels = channels[0] / how->heads;
   out->v_channels = channels[1] / how->heads;
   out->scale = how->scale != 0 ? how->scale : 1 / root((double)out->q_channels);
@@ -155,7 +164,8 @@ sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
   for (int p = 0; p < q->part[1].pieces; p++)
     if (q->part[1].offset[p] % out->q_channels != 0)
       return sdg_fail(
-          SDG_E_NEIGHBORHOOD, "channels of q are cut at %lld, heads have %lld",
+          SDG_E_NEIGHBORHOOD,
+          "channels of q are cut at %lld, inside a head of %lld channels",
           (long long)q->part[1].offset[p], (long long)out->q_channels);
   return cut_by_heads(q, out->q_channels, o, out->v_channels)
              ? SDG_OK

@@ -141,7 +141,7 @@ static const char *obstacle(const sdg_call_t *call, const sdg_norm_t *norm) {
   double coefficient;
   if (dx && dx == sdg_norm_data(call, norm, SDG_NORM_X) &&
       dx == sdg_norm_data(call, norm, SDG_NORM_DY))
-    return "with x, dy and dx in one place";
+    return "with x, dy and dx at one address";
   if (norm->ops == CUDNN_BATCHNORM_OPS_BN)
     return layout_obstacle(call, norm);
   if (norm->kind == SDG_NORM_INFERENCE ||

@@ -89,8 +89,10 @@ static sdg_status_t cut_check(const sdg_call_t *call,
   for (int d = 0; d < placement->dims; d++)
     if (split[d].axes && !placement->split[d].axes &&
         sdg_split_pieces(&split[d], tagging->mesh) > 1)
-      return sdg_fail(SDG_E_SPLIT_DIMENSION, "%s: %s is 1 on every rank",
-                      call->entry_name, names[d]);
+      return sdg_fail(
+          SDG_E_SPLIT_DIMENSION,
+          "%s: %s is 1 on every rank, which may be pieces or copies",
+          call->entry_name, names[d]);
   return SDG_OK;
 }
 
@@ -132,7 +134,8 @@ sdg_status_t sdg_dropout_plan(const sdg_call_t *call,
   size_t own = sdg_call_size(call, SDG_RESERVE_BYTES);
   if (own < bytes)
     return sdg_fail(SDG_E_DROPOUT_RESERVE,
-                    "%s: %zu bytes, but the whole tensor needs %zu",
+                    "%s: the reserve space has %zu bytes, but the mask of the "
+                    "whole tensor needs %zu",
                     call->entry_name, own, bytes);
   sdg_plan_t *plan = sdg_plan_create("whole mask");
   if (!plan)

@@ -74,7 +74,7 @@ static sdg_status_t small_fail(const sdg_product_check_t *c, int matrix,
   sdg_product_text_t there = {.used = 0};
   sdg_product_text_extents(&text, of, extent);
   if (room.elements < 0)
-    sdg_product_text_add(&there, "lines are shorter than that");
+    sdg_product_text_add(&there, "its rows or columns are longer than that");
   else
     sdg_product_text_add(&there, "%" PRId64 " elements are allocated there",
                          room.elements);
@@ -85,13 +85,13 @@ static sdg_status_t small_fail(const sdg_product_check_t *c, int matrix,
     }
   return sdg_fail(
       assumed.used ? SDG_E_PRODUCT_PARTS : SDG_E_PRODUCT_MATRIX,
-      "%s by section '%s': %s of rank %d would be %s in lines that are %" PRId64
-      " apart, but %s%s%s%s",
+      "%s by section '%s': %s of rank %d would be %s, with a leading dimension "
+      "of %" PRId64 ", but %s%s%s%s",
       c->m->call->entry_name, c->m->tagging->section->name,
       sdg_role_name(of->role), c->group->rank[member], text.at,
       room.stride[of->outer], there.at,
       assumed.used ? "; its parts are assumed (" : "", assumed.at,
-      assumed.used ? "): 'parts = ' must say others" : "");
+      assumed.used ? "): write the true ones with 'parts ='" : "");
 }
 
 // Whether the leading dimension has room for a line of the matrix.

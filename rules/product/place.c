@@ -78,10 +78,10 @@ static sdg_status_t said_split(const sdg_product_parts_t *m,
     return SDG_OK;
   if (d == matrix->dims)
     return sdg_fail(SDG_E_SPLIT_DIMENSION,
-                    "%s, in which matrix %s of section '%s' is split, is not a "
+                    "section '%s' splits matrix %s in %s, which is not a "
                     "dimension of it in this call",
-                    sdg_dim_name(said->dim), sdg_role_name(matrix->role),
-                    tagging->section->name);
+                    tagging->section->name, sdg_role_name(matrix->role),
+                    sdg_dim_name(said->dim));
   sdg_split_t split = {.axes = 0};
   axes_list(said->axes, &split);
   bool as_product = p < product->dims && split.axes == product->split[p].axes &&

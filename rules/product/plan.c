@@ -216,10 +216,12 @@ static sdg_status_t lies_check(const sdg_product_parts_t *m, int index,
   if (sdg_matrix_lies(matrix, extent))
     return SDG_OK;
   return sdg_job_fail(sdg_fail(
-      SDG_E_ARGUMENT, "%s of %s: %lld elements in lines that are %lld apart",
+      SDG_E_ARGUMENT,
+      "%s of %s: a leading dimension of %lld, but rows or columns of %lld "
+      "elements",
       sdg_role_name(matrix->role), m->call->entry_name,
-      (long long)extent[matrix->inner],
-      (long long)matrix->stride[matrix->outer]));
+      (long long)matrix->stride[matrix->outer],
+      (long long)extent[matrix->inner]));
 }
 
 static sdg_status_t slabs_add(shard_t *s) {
@@ -300,7 +302,8 @@ static sdg_status_t sums_check(const sdg_product_parts_t *m) {
     return SDG_OK;
   if (m->product.device_scalars)
     return sdg_fail(SDG_E_NO_RULE,
-                    "%s with K split, and alpha and beta in device memory",
+                    "%s with K split, and alpha and beta in device memory: use "
+                    "pointer mode HOST",
                     entry);
   const sdg_gemm_t *gemm = m->call->args;
   if (isinf(sdg_product_scalar(gemm->alpha, m->product.scale)))
@@ -309,11 +312,16 @@ static sdg_status_t sums_check(const sdg_product_parts_t *m) {
                     "scale the result",
                     entry);
   if (!m->product.sums)
-    return sdg_fail(SDG_E_NO_RULE, "%s with K split, of these types", entry);
+    return sdg_fail(SDG_E_NO_RULE,
+                    "%s with K split, matrices of cudaDataType %d, %d, %d "
+                    "(A, B, C), and alpha and beta of %d",
+                    entry, m->product.matrix[SDG_FACTOR_1].type,
+                    m->product.matrix[SDG_FACTOR_2].type,
+                    m->product.matrix[SDG_RESULT].type, m->product.scale);
   if (!can_follow(m))
     return sdg_fail(
         SDG_E_NO_RULE,
-        "%s with an epilogue, and K split so that a rank has no part of it",
+        "%s with an epilogue, and K split so that the part of some rank is 0",
         entry);
   return SDG_OK;
 }

@@ -213,8 +213,9 @@ static sdg_status_t readings_fail(const sdg_product_check_t *c,
     between = ", or ";
   }
   return sdg_fail(SDG_E_PRODUCT_MATRIX,
-                  "%s by section '%s': the ranks' memory fits more than one "
-                  "reading; the section must say one: %s",
+                  "%s by section '%s': the matrices can be cut in more than "
+                  "one way that fits the ranks' memory; write one into the "
+                  "section: %s",
                   c->m->call->entry_name, section->name, text.at);
 }
 

@@ -103,7 +103,7 @@ static sdg_status_t matmul_answer(const sdg_call_t *call,
                                   int *out_vendor) {
   (void)tagging;
   (void)out_vendor;
-  return sdg_fail(SDG_E_INTERNAL, "%s is no question", call->entry_name);
+  return sdg_fail(SDG_E_INTERNAL, "%s is not a query", call->entry_name);
 }
 
 static const sdg_op_numbers_t numbers = {

@@ -194,14 +194,16 @@ static sdg_status_t maker_init(const sdg_call_t *call,
   m->own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
   m->field = sdg_merge_field(&m->own, m->reduced);
   if (m->merge.axes && m->own.dims < 3)
-    return sdg_fail(SDG_E_SPLIT_DIMENSION, "%s of %d dimensions",
+    return sdg_fail(SDG_E_SPLIT_DIMENSION,
+                    "%s reduces a split dimension of a tensor of %d "
+                    "dimensions, which needs at least 3",
                     call->entry_name, m->own.dims);
   // All inputs of an element of c must be on one rank (rules/reduce/rule.c).
   if (m->merge.axes && sdg_reduce_points(&m->reduce))
     return sdg_tagging_differ(call, tagging, m->reduce.a, m->reduce.c);
   if (m->merge.axes &&
       (m->type < 0 || sdg_merge_type(call->operand[m->reduce.c].type) < 0))
-    return sdg_fail(SDG_E_TENSOR_TYPE, "%s of types %d and %d",
+    return sdg_fail(SDG_E_TENSOR_TYPE, "%s of cudnnDataType_t %d and %d",
                     call->entry_name, call->operand[m->reduce.a].type,
                     call->operand[m->reduce.c].type);
   return SDG_OK;

@@ -113,8 +113,8 @@ static sdg_status_t maker_init(const sdg_call_t *call,
   m->field = sdg_merge_field(&m->own, m->reduced);
   m->empty = sdg_box_empty(&m->own);
   if (m->merge.axes && m->type < 0)
-    return sdg_fail(SDG_E_TENSOR_TYPE, "%s of type %d", call->entry_name,
-                    call->operand[0].type);
+    return sdg_fail(SDG_E_TENSOR_TYPE, "%s of cudnnDataType_t %d",
+                    call->entry_name, call->operand[0].type);
   return SDG_OK;
 }
 

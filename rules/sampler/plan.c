@@ -307,7 +307,8 @@ static sdg_status_t plan_make(maker_t *m, sdg_share_t *share,
   }
   m->plan->share = share;
   if (!share)
-    m->plan->why = "the grid's values say which rows of x a rank needs";
+    m->plan->why = "the values of the grid decide which rows of x a rank "
+                   "needs, so each rank fetches all rows";
   status = steps_make(m);
   return sdg_plan_finish(m->plan, status, out_plan);
 }

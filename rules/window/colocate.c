@@ -138,7 +138,7 @@ static sdg_status_t input_check(const sdg_colocation_t *colocation,
                        sizeof text[1]);
   return sdg_fail(
       SDG_E_READINGS,
-      "x of %s is %s, or %s, and y has the same size in both cases: tag x",
+      "x of %s may be %s, or %s, and y has the same size in both cases: tag x",
       call->entry_name, text[0], text[1]);
 }
 

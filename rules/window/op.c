@@ -93,7 +93,8 @@ static void advice_write(const sdg_window_t *window, const sdg_part_t *x,
   sdg_part_t part;
   int64_t extent, unit;
   char sizes[256] = "";
-  snprintf(out, out_bytes, "; no parts of x fit (ask cuDNN for sizes)");
+  snprintf(out, out_bytes,
+           "; no parts of x give these outputs (ask cuDNN for sizes)");
   if (!sdg_chain_unit(name, sdg_part_extent(x), should, window, x->pieces,
                       &extent, &unit) ||
       sdg_part_divide(extent, x->pieces, SDG_PART_EVEN, unit, &part) != SDG_OK)

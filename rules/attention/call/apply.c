@@ -166,8 +166,7 @@ static sdg_status_t state_fill(const sdg_plan_t *plan, const sdg_call_t *call,
   state->reserve_bytes = sub->reserve < 0 ? 0 : room.reserve_bytes;
   if (!sub->apart && a.reserve && a.reserve_bytes < room.reserve_bytes)
     return sdg_fail(SDG_E_ATTENTION_RESERVE,
-                    "%s: %zu bytes, where %zu are "
-                    "needed",
+                    "%s: the reserve space has %zu bytes, but %zu are needed",
                     call->entry_name, a.reserve_bytes, room.reserve_bytes);
   state->work_bytes = (room.work_bytes + 255) & ~(size_t)255;
   const sdg_subcall_tensor_t *const tensor[] = {&sub->q, &sub->k, &sub->v,

@@ -79,9 +79,11 @@ static sdg_status_t piece_note(const sdg_call_t *call,
     if (vector->extent[member * vector->dims + d] !=
         box.dim[d].hi - box.dim[d].lo)
       return sdg_fail(SDG_E_ATTENTION,
-                      "%s: sequences of several lengths are cut elsewhere than "
-                      "the op needs them",
-                      call->entry_name);
+                      "%s: padded sequences of %s would have to move: rank %d "
+                      "has an extent of %lld where the op needs %lld",
+                      call->entry_name, sdg_role_name(operand->role), rank,
+                      (long long)vector->extent[member * vector->dims + d],
+                      (long long)(box.dim[d].hi - box.dim[d].lo));
   const int *length = vector->detail + (size_t)member * (size_t)vector->details;
   sdg_range_t time = box.dim[SDG_SEQUENCE_TIME];
   for (int64_t b = box.dim[SDG_SEQUENCE_BATCH].lo, at = 0;
@@ -99,8 +101,8 @@ static sdg_status_t bounds_read(const sdg_call_t *call, int index,
   for (size_t i = 0; i < count_of(l); i++) {
     if (bound[i].min > bound[i].max)
       return sdg_fail(SDG_E_ATTENTION,
-                      "%s: sequence %zu of %s ends at %lld by rank %d, but "
-                      "rank %d has elements up to %lld",
+                      "%s: sequence %zu of %s ends at %lld according to rank "
+                      "%d, but rank %d has elements up to %lld",
                       call->entry_name, i, role, (long long)bound[i].max,
                       bound[i].at_max, bound[i].at_min,
                       (long long)bound[i].min);

@@ -21,8 +21,9 @@ static sdg_status_t lengths_read(const sdg_attention_maker_t *m, int index,
   if (m->tagging->section->view == SDG_VIEW_SHARD) {
     if (sdg_attention_lengths_none(operand))
       return sdg_fail(SDG_E_ATTENTION,
-                      "%s: a rank's own sequences have no elements",
-                      m->call->entry_name);
+                      "%s: a sequence of %s has length 0 on some rank, but "
+                      "with 'window = local' each rank has its own sequences",
+                      m->call->entry_name, sdg_role_name(operand->role));
     own = sdg_placement_box(&m->tagging->placement[index], m->tagging->mesh,
                             m->tagging->rank);
   }
@@ -49,9 +50,9 @@ sdg_status_t sdg_attention_maker_measure(sdg_attention_maker_t *m,
   SDG_TRY(side_measure(m, m->a.q, m->a.o, &m->queries, &queries));
   SDG_TRY(side_measure(m, m->a.k, m->a.v, &m->keys, &keys));
   if (!queries)
-    *out_why = "queries and output have sequences of other lengths";
+    *out_why = "queries and output have sequences of different lengths";
   else if (!keys)
-    *out_why = "keys and values have sequences of other lengths";
+    *out_why = "keys and values have sequences of different lengths";
   return SDG_OK;
 }
 

@@ -20,12 +20,12 @@ const char *sdg_attention_heads_obstacle(const sdg_attention_maker_t *m) {
   const sdg_placement_t *keys = &m->side[SDG_ATTENTION_KEYS];
   int pieces = m->rows->part[SDG_SEQUENCE_TIME].pieces;
   if (m->local)
-    return "windows belong to each rank alone";
+    return "with 'window = local' queries see only their own rank's keys";
   if (m->sums)
     return "keys and values are on every rank";
   if (!cut_as_rows(m, SDG_ATTENTION_KEYS) ||
       !cut_as_rows(m, SDG_ATTENTION_VALUES))
-    return "keys or values are split otherwise than queries";
+    return "keys or values are not split like the queries";
   if (!desc->q_projected || !desc->k_projected || !desc->v_projected)
     return "without projections all heads use the same vectors";
   if (desc->heads % pieces != 0)

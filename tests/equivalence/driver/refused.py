@@ -236,8 +236,8 @@ def negative_cases(runner, completed):
     longer = two + " lengths=12x12 klengths=12x12"
     yield item("rank 0 ends a sequence that rank 1 has more of",
                [[longer.replace("lengths=12x", "lengths=3x")], [longer]],
-               ["SDG-630", "sequence 0 of q ends at 3 by rank 0, but rank 1 "
-                "has elements up to 12"], line=two)
+               ["SDG-630", "sequence 0 of q ends at 3 according to rank 0, "
+                "but rank 1 has elements up to 12"], line=two)
     yield item("rank 0 ends keys that rank 1 has more of",
                [[longer.replace("klengths=12x12", "klengths=12x5")], [longer]],
                ["SDG-630", "sequence 1 of k ends at 5"], line=two)
@@ -260,7 +260,7 @@ def negative_cases(runner, completed):
     apart = tokens.replace("window=2x3", "window=2x3 strategy=heads heads=3 "
                            "projected=2x2x2x4")
     yield item("heads that the ranks do not divide", [[apart]] * 2,
-               ["SDG-630", "by heads: the number of ranks does not divide the number of heads "
+               ["SDG-630", "'strategy = heads': the number of ranks does not divide the number of heads "
                 r"\(3 heads, SEQ in 2 pieces\)"], line=apart)
     other = tokens + " keys=9"
     yield item("keys in other pieces than queries, and windows", [[other]] * 2,
@@ -285,7 +285,7 @@ def negative_cases(runner, completed):
             "keys=20 window=2x13 n=1 seed=1")
     yield item("gradients that every rank would have all terms of",
                [[here + " beam=2 train=1 sum=no"]] * 2,
-               ["SDG-630", "left to the program"],
+               ["SDG-630", "write 'sum = yes'"],
                line=here + " beam=2 sum=no")
     yield item("windows of queries on every rank that are not the rule's",
                [[here.replace("2x13", "2x9")]] * 2, ["SDG-631"], line=here)
