@@ -49,7 +49,7 @@ typedef struct sdg_subcall_run {
   const sdg_call_t *call; /* the program's */
   cudnnHandle_t handle;
   const sdg_scalar_t *scalar; /* as given to sdg_subcall_add */
-  void *op;                   /* likewise */
+  void *op;                   /* as given to sdg_subcall_add */
   cudnnTensorDescriptor_t descriptor[SDG_SUBCALL_TENSORS];
   void *data[SDG_SUBCALL_TENSORS];
   void *workspace;

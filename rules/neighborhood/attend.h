@@ -35,6 +35,8 @@ typedef struct sdg_neighborhood_attend {
   int64_t block_bytes;     /* further scratch, in bytes, approximately */
 } sdg_neighborhood_attend_t;
 
+/* Add the sub-calls to a->plan. _forward writes o. _backward writes dq, and
+ * adds to dk and dv. */
 sdg_status_t sdg_neighborhood_attend_forward(const sdg_neighborhood_attend_t *a)
     SDG_MUST_CHECK;
 sdg_status_t sdg_neighborhood_attend_backward(

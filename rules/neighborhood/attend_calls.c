@@ -162,7 +162,8 @@ static sdg_status_t store(const sdg_neighborhood_attend_maker_t *m, int own,
   return sdg_subcall_transform(m->a->plan, 1, &from, 0, &to);
 }
 
-// Slots without a key get the weight 0.
+// Computes the weights of a block's keys. A slot without a key has the score
+// -inf, so its weight is 0.
 static sdg_status_t weights_add(const sdg_neighborhood_attend_maker_t *m) {
   const sdg_neighborhood_attend_t *a = m->a;
   sdg_subcall_tensor_t all = sdg_subcall_slab(a->plan, m->at.scores, a->type);

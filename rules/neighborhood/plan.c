@@ -11,7 +11,7 @@
 #include "rules/neighborhood/attend.h"
 #include "src/base/options.h"
 
-// Keys or values.
+// One of the two inputs that ranks fetch: keys, or values.
 typedef struct side {
   int operand, gradient;
   const sdg_placement_t *placement;

@@ -147,7 +147,7 @@ static sdg_status_t sums_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
   return reduce(m, slab, m->axes & ~m->sum);
 }
 
-// Scratch with dy's strides.
+// Adds scratch with the strides of dy.
 static sdg_status_t like_dy(sdg_norm_maker_t *m, sdg_subcall_tensor_t *out) {
   const sdg_subcall_tensor_t *dy = &m->tensor[SDG_NORM_DY];
   const sdg_slab_t of = m->plan->slab[dy->slab];

@@ -46,6 +46,7 @@ typedef struct sdg_norm {
   int operand[SDG_NORM_TENSORS]; /* operand index; -1: the op does not use it */
 } sdg_norm_t;
 
+/* The kind of a call, from its entry alone. */
 sdg_norm_kind_t sdg_norm_kind(const sdg_call_t *call);
 /* Reads a call. Only kind, groups and operand are set if the kind is
  * SDG_NORM_NONE. */

@@ -30,7 +30,7 @@ static sdg_status_t share_fill(sdg_share_t *share,
   return SDG_OK;
 }
 
-// The plan of a rank that owns rows of dx.
+// Makes this rank's plan, which is empty if it owns no rows of dx.
 static sdg_status_t whole_make(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
                                const sdg_pool_backward_t *back,

@@ -147,7 +147,7 @@ static bool is_wide(const maker_t *m) {
   return m->part_type != m->type;
 }
 
-// Scratch for pieces' results.
+// Adds scratch for results of pieces, in their type.
 static sdg_status_t scratch(maker_t *m, const sdg_box_t *box, int *out_slab) {
   return is_wide(m)
              ? sdg_plan_scratch_of(m->plan, box, sdg_merge_bytes(m->part_type),

@@ -39,6 +39,7 @@ void sdg_product_lt_factors(const sdg_product_t *p,
                             const sdg_gemm_t *gemm,
                             sdg_product_lt_factors_t *out);
 
+/* Makes one product with its epilogue, on the stream of `exec`. */
 int sdg_product_lt_multiply(const sdg_product_t *p,
                             const sdg_product_multiply_args_t *multiply,
                             const sdg_call_t *call, const sdg_exec_t *exec);

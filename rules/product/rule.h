@@ -24,6 +24,10 @@ typedef struct sdg_product_parts {
   bool stays; /* the sums remain in pieces */
 } sdg_product_parts_t;
 
+/* Reads the product and derives all placements. The caller calls
+ * sdg_product_fini after a success; `out` borrows call and tagging.
+ * SDG_E_SPLIT_DIMENSION if `sum` names only some of the axes that split K, or
+ * if a matrix is split in a dimension that it does not have. */
 sdg_status_t sdg_product_open(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_product_parts_t *out) SDG_MUST_CHECK;
@@ -120,12 +124,14 @@ sdg_status_t
 sdg_product_sums(sdg_plan_t *plan, const sdg_product_parts_t *m,
                  const int slab[SDG_PRODUCT_MATRICES]) SDG_MUST_CHECK;
 
+/* See plan() of sdg_op_t. */
 sdg_status_t sdg_product_plan(const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               sdg_plan_t **out_plan) SDG_MUST_CHECK;
 /* Shard view: fills in the placements of the matrices. */
 sdg_status_t sdg_product_place(const sdg_call_t *call,
                                sdg_tagging_t *tagging) SDG_MUST_CHECK;
+/* See share() of sdg_op_t. */
 sdg_status_t sdg_product_share(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
                                sdg_plan_t **out_plan) SDG_MUST_CHECK;

@@ -77,7 +77,8 @@ backward_log_add(const sdg_softmax_maker_t *m,
   return sdg_subcall_add(m->plan, &sub);
 }
 
-// This rank's first elements.
+// The part of a tensor that has this rank's first element along each reduced
+// dimension.
 static sdg_subcall_tensor_t first_of(const sdg_softmax_maker_t *m,
                                      const sdg_subcall_tensor_t *tensor) {
   sdg_subcall_tensor_t first = *tensor;

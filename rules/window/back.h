@@ -46,9 +46,9 @@ sdg_window_cut_t sdg_window_back_strip(const sdg_window_t *window,
 bool sdg_window_back_seen(const sdg_window_dim_t *dim, sdg_range_t rows,
                           sdg_window_cut_t *out);
 
-/* The same from the outputs `y` only, which may be any range: how those that
- * see `rows` contribute to them. *out_seen is the range from the first to the
- * last of `rows` that they see; out->x contains it.
+/* Like sdg_window_back_seen, but from the outputs `y` only, which may be any
+ * range. *out_seen is the range from the first to the last of `rows` that these
+ * outputs see; out->x contains it.
  * k=3, s=1, p=1, y [5,10), rows [0,5): output 5 sees row 4, so y [5,6), pad 0,
  * x [4,7), seen [4,5). */
 bool sdg_window_back_of(const sdg_window_t *window, sdg_range_t y,

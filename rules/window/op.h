@@ -105,7 +105,8 @@ sdg_status_t sdg_window_op_init_whole(const sdg_call_t *call,
                                       bool *out_can) SDG_MUST_CHECK;
 
 /* Checks whether each rank may make a call that they do not share:
- * SDG_E_SPLIT_DIMENSION or SDG_E_TENSOR_TYPE if not, as above. */
+ * SDG_E_SPLIT_DIMENSION or SDG_E_TENSOR_TYPE if that call would miss the rows
+ * across the end of a periodic dimension. */
 sdg_status_t sdg_window_op_alone(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  const sdg_window_spec_t *spec) SDG_MUST_CHECK;

@@ -37,8 +37,9 @@ int64_t sdg_window_outputs(const sdg_window_t *window, int64_t x_extent);
 sdg_status_t sdg_window_part(const sdg_window_t *window, const sdg_part_t *x,
                              int64_t y_extent,
                              sdg_part_t *out_y) SDG_MUST_CHECK;
-/* The same for ops that compute x from y (a data gradient used as a forward
- * op): clamp(b*s - p + c, 0, x_extent).
+/* The default ownership of x for ops that compute x from y (a data gradient
+ * used as a forward op): inner boundaries b of y become clamp(b*s - p + c, 0,
+ * x_extent).
  * y 3+2, k=3, s=2, p=1, N=10: 3*2 - 1 + 1 = 6, x 6+4. */
 sdg_status_t sdg_window_part_adjoint(const sdg_window_t *window,
                                      const sdg_part_t *y, int64_t x_extent,
@@ -152,9 +153,9 @@ typedef struct sdg_window_cut {
  * N=10, k=3, s=1, p=1, y [5,10): need [4,11), pad 1, k = 1: x [4,10), y [4,10),
  * whose row 4 is wrong. */
 sdg_window_cut_t sdg_window_cut(const sdg_window_dim_t *dim);
-/* The same, but x also contains `rows`, which are inside the domain or empty. A
- * gradient needs this if strides are longer than windows: the rank then owns
- * inputs that no output sees.
+/* Like sdg_window_cut, but out->x also contains `rows`, which are inside the
+ * domain or empty. A gradient needs this if strides are longer than windows,
+ * because the rank then owns inputs that no output sees.
  * N=10, k=1, s=3, p=0, y [1,2), rows [4,6): x [3,6), y [1,2). */
 sdg_window_cut_t sdg_window_cut_around(const sdg_window_dim_t *dim,
                                        sdg_range_t rows);

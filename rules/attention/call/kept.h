@@ -14,7 +14,7 @@ typedef struct sdg_attention_kept {
   sdg_windows_t windows; /* of all queries; owned */
   sdg_placement_t rows;  /* of the queries */
   uint64_t lengths;      /* a hash of the sequences' lengths */
-  uint64_t hash;         /* of all the above */
+  uint64_t hash;         /* of windows, rows and lengths */
 } sdg_attention_kept_t;
 
 /* Records how the forward call with this reserve space was shared. Copies

@@ -35,6 +35,7 @@ sdg_attention_lengths_agreed(const sdg_call_t *call,
 bool sdg_attention_lengths_none(const sdg_operand_t *operand);
 void sdg_attention_lengths_fini(sdg_attention_lengths_t *lengths);
 
+/* Whether two sets of sequences have the same lengths. */
 bool sdg_attention_lengths_equal(const sdg_attention_lengths_t *a,
                                  const sdg_attention_lengths_t *b);
 /* A hash of the lengths in this rank's descriptor; 0 if all are full. Whole

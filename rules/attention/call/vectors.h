@@ -16,8 +16,8 @@
 sdg_status_t sdg_attention_rows_room(sdg_plan_t *plan, int64_t n,
                                      int64_t elements, sdg_type_t type,
                                      sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* The same packed memory with other extents; the number of elements must be
- * equal. */
+/* Views the packed memory of `rows` as a tensor with other extents, which must
+ * have as many elements. */
 sdg_status_t sdg_attention_rows_as(sdg_plan_t *plan,
                                    const sdg_subcall_tensor_t *rows,
                                    const int64_t extent[4],
@@ -49,8 +49,8 @@ sdg_status_t
 sdg_attention_rows_project(const sdg_attention_project_t *p, int part,
                            const sdg_subcall_tensor_t *rows,
                            sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
-/* The gradient of the above: from gradients of the projected rows to gradients
- * of the rows. */
+/* The gradient of sdg_attention_rows_project: from gradients of the projected
+ * rows to gradients of the rows. */
 sdg_status_t
 sdg_attention_rows_project_back(const sdg_attention_project_t *p, int part,
                                 const sdg_subcall_tensor_t *rows,

@@ -272,7 +272,6 @@ sdg_status_t sdg_attention_local_rows(const local_t *h, int part,
 
 // ---- gradients -------------------------------------------------------------
 
-// Gradients of the heads' results.
 sdg_status_t sdg_attention_local_output(local_t *h) {
   part_t *o = &h->part[O];
   SDG_TRY(vectors_read(h, O, h->m->a.o));

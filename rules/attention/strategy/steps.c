@@ -209,7 +209,7 @@ static sdg_status_t back_open(steps_t *s, int side, int index) {
                      : SDG_OK;
 }
 
-// Sums dk and dv over the ranks, all of which have all keys and values.
+// Sums dk and dv over the ranks, if every rank has all keys and values.
 static sdg_status_t keys_sum(steps_t *s) {
   sdg_attention_maker_t *m = s->m;
   for (int i = 0; i < SDG_ATTENTION_SIDES; i++) {
