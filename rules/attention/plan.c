@@ -178,7 +178,7 @@ static sdg_status_t maker_fill(sdg_attention_maker_t *m, bool sequence) {
     m->windows = m->a.windows;
   m->merges = sequence && !m->local && cut_alike(keys, values) &&
               sdg_attention_merge_applies(m->rows, keys) &&
-              !sdg_attention_merge_obstacle(m);
+              sdg_attention_merge_can(m);
   m->sums = sdg_attention_maker_sums(m, keys, values);
   // All calls that use one reserve space must use the same keys: the forward
   // call, and both calls for gradients.

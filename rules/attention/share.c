@@ -124,7 +124,7 @@ static sdg_status_t rows_find(sdg_attention_maker_t *m) {
   const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
   m->merges = can && sdg_attention_merge_applies(rows, keys);
   if (m->merges)
-    can = !sdg_attention_merge_obstacle(m) &&
+    can = sdg_attention_merge_can(m) &&
           sdg_part_equal(&rows->part[SDG_SEQUENCE_BATCH],
                          &keys->part[SDG_SEQUENCE_BATCH]);
   bool cut = m->merges || rows->split[SDG_SEQUENCE_TIME].axes ||

@@ -170,7 +170,7 @@ bool sdg_attention_merge_applies(const sdg_placement_t *queries,
 
 // The vendor's functions count the elements of a tensor in 32 bits, so the
 // scores of a rank must not be more than INT32_MAX.
-const char *sdg_attention_merge_obstacle(const sdg_attention_maker_t *m) {
+bool sdg_attention_merge_can(const sdg_attention_maker_t *m) {
   const sdg_placement_t *queries = m->rows;
   const sdg_placement_t *keys = &m->tagging->placement[m->a.k];
   int64_t max = 0;
@@ -178,17 +178,12 @@ const char *sdg_attention_merge_obstacle(const sdg_attention_maker_t *m) {
     int64_t size = sdg_part_size(&keys->part[SDG_SEQUENCE_TIME], r);
     max = size > max ? size : max;
   }
-  if (m->queries.length || m->keys.length)
-    return "sequences have several lengths, queries are on every rank and keys "
-           "in pieces";
-  if (sdg_placement_extent(queries, SDG_SEQUENCE_BEAM) > 1 ||
+  if (m->queries.length || m->keys.length ||
+      sdg_placement_extent(queries, SDG_SEQUENCE_BEAM) > 1 ||
       sdg_placement_extent(keys, SDG_SEQUENCE_BEAM) > 1)
-    return "sequences have beams, queries are on every rank and keys in pieces";
+    return false;
   double scores = (double)sdg_placement_extent(queries, SDG_SEQUENCE_TIME) *
                   (double)sdg_placement_extent(queries, SDG_SEQUENCE_BATCH) *
                   (double)m->a.desc.heads * (double)max;
-  return scores > INT32_MAX || max > SDG_ATTENTION_MASK_KEYS
-             ? "queries are on every rank and keys in pieces, and their scores "
-               "are more than one tensor can have"
-             : NULL;
+  return scores <= INT32_MAX && max <= SDG_ATTENTION_MASK_KEYS;
 }

@@ -11,9 +11,9 @@
  * the keys cut, and both are cut alike along the batch. */
 bool sdg_attention_merge_applies(const sdg_placement_t *queries,
                                  const sdg_placement_t *keys);
-/* Why this strategy cannot be used, NULL if it can; the same on every rank.
- * Needs m->rows and the lengths, not m->side. */
-const char *sdg_attention_merge_obstacle(const sdg_attention_maker_t *m);
+/* Whether lengths, beams and the number of scores permit this strategy; the
+ * same on every rank. Needs m->rows and the lengths, not m->side. */
+bool sdg_attention_merge_can(const sdg_attention_maker_t *m);
 
 /* Adds all steps of the call to a plan opened by sdg_subcalls_open(); m->merges
  * is true. The program's reserve space is not used: gradients recompute the
