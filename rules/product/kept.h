@@ -38,8 +38,7 @@ typedef struct sdg_product_keep {
   bool leaves;    /* the plan leaves the gathered factor for a later product */
   bool takes;     /* the plan uses what an earlier product has left */
   uint64_t token; /* hash of the factor, its placement and its need */
-  uint64_t order; /* number of this kind of product, from 1, by first occurrence
-                   */
+  uint64_t order; /* the kind of product, numbered from 1 as they occur */
 } sdg_product_keep_t;
 /* Decides whether a gathered factor is kept or reused; need[i] is the need of
  * the tagging's i-th rank. Depends only on what the ranks agreed on, so all

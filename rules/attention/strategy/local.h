@@ -33,9 +33,9 @@ typedef struct sdg_attention_local {
   sdg_attention_mask_t mask;
   sdg_attention_local_part_t part[SDG_ATTENTION_PARTS];
   sdg_subcall_tensor_t weights;   /* times x (groups keys): s, then p, then a */
-  sdg_subcall_tensor_t by_key;    /* the same memory as times, keys, groups */
+  sdg_subcall_tensor_t by_key;    /* weights seen as times x keys x groups */
   sdg_subcall_tensor_t results;   /* times x (groups elements) */
-  sdg_subcall_tensor_t d_weights; /* as weights */
+  sdg_subcall_tensor_t d_weights; /* shape of weights */
   /* Gradients of the projected q, k and v, as rows. */
   sdg_subcall_tensor_t d_projected[SDG_ATTENTION_PARTS];
   sdg_softmax_merge_t shares; /* w */
