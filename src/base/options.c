@@ -141,8 +141,8 @@ static bool value_set(const struct row *row, const char *text) {
       return *(int *)member = -1, true;
     if (count_parse(text, member))
       return true;
-    fault_keep(SDG_E_OPTION_VALUE, "%s=%s is not a whole number from 0", name,
-               text);
+    fault_keep(SDG_E_OPTION_VALUE, "%s=%s is not a whole number from 0 up",
+               name, text);
     return false;
   case KIND_SECONDS:
     if (seconds_parse(text, member))
@@ -229,16 +229,16 @@ static void together_check(void) {
   if (options.parameters == SDG_PARAMETERS_RANK0 &&
       options.compare == SDG_COMPARING_OFF)
     fault_keep(SDG_E_OPTION_CONFLICT,
-               "SUNDOG_PARAMETERS=rank0 copies what differs, which "
-               "SUNDOG_COMPARE=off does not look for");
+               "SUNDOG_PARAMETERS=rank0 copies values that differ, but "
+               "SUNDOG_COMPARE=off compares none");
   if (is_set(SDG_OPTION_RANK) != is_set(SDG_OPTION_SIZE))
     fault_keep(SDG_E_OPTION_CONFLICT, "%s is set without %s",
                is_set(SDG_OPTION_RANK) ? "SUNDOG_RANK" : "SUNDOG_SIZE",
                is_set(SDG_OPTION_RANK) ? "SUNDOG_SIZE" : "SUNDOG_RANK");
   else if (is_set(SDG_OPTION_RANK) && options.rank >= options.size)
     fault_keep(SDG_E_OPTION_CONFLICT,
-               "SUNDOG_RANK=%d does not exist among SUNDOG_SIZE=%d ranks",
-               options.rank, options.size);
+               "SUNDOG_RANK=%d is not below SUNDOG_SIZE=%d", options.rank,
+               options.size);
 }
 
 static void defaults_set(void) {

@@ -201,8 +201,9 @@ static sdg_status_t caller_judge(const sdg_shm_view_t *view, caller_t *callers,
       taken = taken || (callers[i].fd >= 0 && callers[i].rank == rank);
   }
   if (rank <= 0 || rank >= view->ranks || taken) {
-    answer_send(c->fd, taken ? SDG_E_RANK_TAKEN : SDG_E_RENDEZVOUS,
-                "not a rank that rank 0 is waiting for", -1);
+    snprintf(text, sizeof text, "rank 0 waits for ranks 1 to %d, not rank %u",
+             view->ranks - 1, hello->rank);
+    answer_send(c->fd, taken ? SDG_E_RANK_TAKEN : SDG_E_RENDEZVOUS, text, -1);
     caller_drop(c);
     return SDG_OK;
   }

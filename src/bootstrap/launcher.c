@@ -264,8 +264,10 @@ static sdg_status_t alone_check(int size, const char *origin) {
   if (size > 1 || strcmp(seen, "alone") == 0 ||
       strcmp(seen, sdg_options_get()->launch) == 0)
     return SDG_OK;
-  return sdg_fail(SDG_E_RANK_UNKNOWN, "one rank by %s, but %s", origin,
-                  seen + strlen("alone, "));
+  return sdg_fail(
+      SDG_E_RANK_UNKNOWN,
+      "%s says that this is the only rank, but the environment has %s", origin,
+      seen + strlen("alone, "));
 }
 
 sdg_status_t sdg_rank_require(int *out_rank, int *out_size, int *out_local_rank,

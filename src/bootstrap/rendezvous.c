@@ -283,7 +283,7 @@ static sdg_status_t ends_look(const sdg_shm_view_t *view, int self,
                           "rank %d ended while rank %d waits for rank%s %s "
                           "to join",
                           r, self, count == 1 ? "" : "s",
-                          count ? missing : "of other machines");
+                          count ? missing : "on other machines");
   }
   return SDG_OK;
 }
@@ -303,7 +303,7 @@ sdg_status_t sdg_rendezvous_complete(const sdg_shm_view_t *view, int self,
   }
   SDG_TRY(ends_look(view, self, missing, count));
   snprintf(named, sizeof named, "rank%s %s", count == 1 ? "" : "s",
-           count ? missing : "of other machines");
+           count ? missing : "on other machines");
   warn(wait, named, view->ranks);
   if (sdg_stopwatch_read(&wait->watch) < wait->timeout_s)
     return SDG_OK;

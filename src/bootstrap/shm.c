@@ -196,7 +196,7 @@ int sdg_shm_alive(const sdg_shm_view_t *view, int rank) {
 
 const char *sdg_shm_end_word(const sdg_shm_view_t *view, int rank) {
   return atomic_load(&view->shared->rank[rank].pid) == SDG_SHM_UNREACHABLE
-             ? "cannot be reached any more"
+             ? "became unreachable"
              : "died";
 }
 

@@ -38,7 +38,7 @@ static void overlapping_drop(uintptr_t at, size_t bytes) {
 sdg_status_t sdg_range_set(const void *at, size_t bytes,
                            const sdg_tag_label_t *label) {
   if (!at || bytes == 0 || (uintptr_t)at + bytes < (uintptr_t)at)
-    return sdg_fail(SDG_E_TAG, "%zu bytes at %p, to be tagged", bytes, at);
+    return sdg_fail(SDG_E_TAG, "%zu bytes at %p cannot be tagged", bytes, at);
   pthread_mutex_lock(&lock);
   sdg_status_t status = label ? room_make() : SDG_OK;
   if (status == SDG_OK)

@@ -150,11 +150,12 @@ static sdg_status_t peer_look(const gather_t *m, int rank) {
                         "rank %d is %s while rank %d waits for it at %s", rank,
                         where, self, m->what);
   if (passed)
-    return sdg_shm_fail(view, self, SDG_E_DIVERGED,
-                        "rank %d is %s and has gone on while rank %d waits for "
-                        "it at %s: one of them has set a descriptor again "
-                        "there, or for the first time, and the other has not",
-                        rank, where, self, m->what);
+    return sdg_shm_fail(
+        view, self, SDG_E_DIVERGED,
+        "rank %d is %s and did not wait there, while rank %d waits for it at "
+        "%s: one of the two has just set a descriptor of this call, for the "
+        "first time or again, and the other has not",
+        rank, where, self, m->what);
   char parted[160] = "";
   if (left)
     sdg_parted_format(parted, sizeof parted);
@@ -248,10 +249,10 @@ static sdg_status_t arguments_check(const sdg_control_t *control, int channel,
   }
   if (!ascending || !member || channel < 0 || channel >= SDG_CHANNELS ||
       bytes > SDG_CHANNEL_RECORD_BYTES)
-    return sdg_fail(SDG_E_INTERNAL,
-                    "exchange of %zu bytes on channel %d by %d ranks%s", bytes,
-                    channel, count,
-                    ascending && member ? "" : ", not ascending with own");
+    return sdg_fail(
+        SDG_E_INTERNAL, "exchange of %zu bytes on channel %d by %d ranks%s",
+        bytes, channel, count,
+        ascending && member ? "" : ", which do not ascend or lack this rank");
   if (atomic_load(&control->left) || control->owner != getpid())
     return sdg_fail(SDG_E_INTERNAL, "an exchange before this rank has joined");
   return SDG_OK;

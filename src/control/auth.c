@@ -167,8 +167,13 @@ static bool claim_judge(sdg_tcp_t *tcp, sdg_link_t *link,
     return refuse(tcp, link, true, text);
   }
   if (who->rank >= who->size || (int)who->rank <= tcp->rank ||
-      who->to != (uint32_t)tcp->rank)
-    return refuse(tcp, link, false, "not a rank that this one is waiting for");
+      who->to != (uint32_t)tcp->rank) {
+    snprintf(text, sizeof text,
+             "rank %d waits for ranks above it, not for rank %u that calls "
+             "rank %u",
+             tcp->rank, who->rank, who->to);
+    return refuse(tcp, link, false, text);
+  }
   int rank = (int)who->rank;
   link->place = who->address;
   sdg_address_set_port(&link->place, (uint16_t)who->port);

@@ -257,7 +257,7 @@ static void differ(const sdg_shm_view_t *view, int self, int from,
   char text[SDG_SHM_TEXT_BYTES];
   atomic_store(&own->differs, (uint32_t)from + 1);
   snprintf(text, sizeof text,
-           "op %u of rank %d is not op %u of rank %d: another entry, or other "
+           "op %u of rank %d differs from op %u of rank %d in its entry, "
            "extents, parameters, scalars or tensors",
            number, from, number, self);
   sdg_shm_post(view, self, SDG_E_DIVERGED, text);

@@ -283,7 +283,8 @@ static sdg_status_t thread_start(sdg_tcp_t *tcp) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return tcp->started
              ? SDG_OK
-             : sdg_fail(SDG_E_NO_MEMORY, "the thread that carries messages");
+             : sdg_fail(SDG_E_NO_MEMORY,
+                        "cannot start the thread that carries messages");
 }
 
 sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,

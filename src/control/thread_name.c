@@ -49,9 +49,10 @@ sdg_status_t sdg_thread_name_claim(sdg_shm_t *shared, const char *name,
       return SDG_OK;
     }
   }
-  return sdg_fail(SDG_E_THREADS_MANY,
-                  "'%s' would be one name more than the %d that are possible",
-                  name, SDG_CHANNEL_THREADS - 1);
+  return sdg_fail(
+      SDG_E_THREADS_MANY,
+      "'%s' is one name too many: the threads of a job can have %d names", name,
+      SDG_CHANNEL_THREADS - 1);
 }
 
 void sdg_thread_name_put(sdg_shm_t *shared, int channel, const char *name) {
@@ -100,10 +101,10 @@ static sdg_status_t name_ask(sdg_control_t *control, const char *name,
     if (found)
       break;
     if (names == SDG_CHANNEL_THREADS - 1)
-      status =
-          sdg_fail(SDG_E_THREADS_MANY,
-                   "'%s' would be one name more than the %d that are possible",
-                   name, SDG_CHANNEL_THREADS - 1);
+      status = sdg_fail(
+          SDG_E_THREADS_MANY,
+          "'%s' is one name too many: the threads of a job can have %d names",
+          name, SDG_CHANNEL_THREADS - 1);
     else if (!asked && question_sent(own)) {
       asked = true;
       snprintf(own->name, sizeof own->name, "%s", name);

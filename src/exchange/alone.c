@@ -70,7 +70,8 @@ sdg_status_t sdg_alone_run(const sdg_plan_t *plan, const sdg_call_t *call,
       *out_vendor = plan->run(plan->state, plan->step[i].slab, call, &exec);
   cudaError_t got =
       scratch ? cuda->cudaFreeAsync(scratch, stream) : cudaSuccess;
-  return got == cudaSuccess ? SDG_OK
-                            : sdg_fail(SDG_E_CUDA, "return of scratch: %s",
-                                       cuda->cudaGetErrorString(got));
+  return got == cudaSuccess
+             ? SDG_OK
+             : sdg_fail(SDG_E_CUDA, "freeing of scratch memory: %s",
+                        cuda->cudaGetErrorString(got));
 }

@@ -31,7 +31,8 @@ sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
     if (!cuda)
       return SDG_E_LIBRARY_MISSING;
     // cudaFree waits for all work that uses the old buffer.
-    SDG_TRY(sdg_vendor_check(cuda->cudaFree(buffer), "free of scratch"));
+    SDG_TRY(
+        sdg_vendor_check(cuda->cudaFree(buffer), "freeing of scratch memory"));
     own->data = NULL;
     own->bytes = 0;
     size_t grown = bytes + spare(bytes);

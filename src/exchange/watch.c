@@ -71,11 +71,9 @@ static sdg_status_t stall_judge(int channel, place_t place,
     return SDG_OK;
   sdg_peer_failure_behind(channel, who, sizeof who);
   if (late)
-    return sdg_fail(SDG_E_PEER_TIMEOUT,
-                    "%s has waited %.0f s for the halo; waiting for %s", at,
-                    waited_s, who);
-  sdg_log("%s has been waiting %.0f s for the halo; waiting for %s", at,
-          waited_s, who);
+    return sdg_fail(SDG_E_PEER_TIMEOUT, "%s has waited %.0f s for data from %s",
+                    at, waited_s, who);
+  sdg_log("%s has been waiting %.0f s for data from %s", at, waited_s, who);
   *said = true;
   return SDG_OK;
 }
@@ -230,7 +228,9 @@ sdg_status_t sdg_watch_start(double timeout_s) {
   bool started = watch.started;
   pthread_mutex_unlock(&watch.lock);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return started ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "the watching thread");
+  return started ? SDG_OK
+                 : sdg_fail(SDG_E_NO_MEMORY,
+                            "cannot start the thread that watches transfers");
 }
 
 // Lock held. Creates both events at the first transfer: the time of the second

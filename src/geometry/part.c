@@ -43,7 +43,7 @@ sdg_status_t sdg_part_from_sizes(int pieces, const int64_t *sizes,
     if (sizes[i] < 0 ||
         __builtin_add_overflow(part.offset[i], sizes[i], &part.offset[i + 1])) {
       sdg_part_fini(&part);
-      return sdg_fail(SDG_E_PARTS, "number %d of %d is %" PRId64, i + 1, pieces,
+      return sdg_fail(SDG_E_PARTS, "size %d of %d is %" PRId64, i + 1, pieces,
                       sizes[i]);
     }
   }

@@ -223,7 +223,7 @@ static sdg_status_t conflict_report(const sdg_mesh_t *mesh, const int *ranks,
                                     const char *const *name,
                                     const int64_t (*extent)[SDG_DIMS_MAX],
                                     const sdg_extents_conflict_t *conflict) {
-  char dim[64], why[128];
+  char dim[64], why[192];
   int d = conflict->dim, used = 0;
   append_dim(dim, sizeof dim, &used, name, d);
   int64_t size = extent[conflict->member][d];
@@ -234,9 +234,11 @@ static sdg_status_t conflict_report(const sdg_mesh_t *mesh, const int *ranks,
   if (split[d].axes) {
     append(why, sizeof why, &used, "is split over ");
     append_axes(why, sizeof why, &used, &split[d], mesh);
-    append(why, sizeof why, &used, ", where both are at the same place");
+    append(why, sizeof why, &used,
+           ", and both ranks have the same piece of it");
   } else {
-    append(why, sizeof why, &used, "is not split");
+    append(why, sizeof why, &used,
+           "is not split, so it must be equal on all ranks");
   }
   return sdg_fail(SDG_E_EXTENTS,
                   "rank %d has %s = %" PRId64 ", rank %d has %" PRId64

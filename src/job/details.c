@@ -73,7 +73,7 @@ static sdg_status_t slice_read(const sdg_call_t *call, int rank,
   memcpy(&slice, record, bytes);
   if (slice.first != first || slice.count != count ||
       slice.check != check_of(&slice))
-    return sdg_fail(SDG_E_MESSAGE, "rank %d's numbers of %s", rank,
+    return sdg_fail(SDG_E_MESSAGE, "rank %d's numbers for %s", rank,
                     call->entry_name);
   memcpy(out + first, slice.number, (size_t)count * sizeof *out);
   return SDG_OK;

@@ -163,12 +163,12 @@ sdg_status_t sdg_job_child(const char *entry_name) {
   static atomic_bool said;
   switch (child) {
   case CHILD_OF_NONE:
-    return sdg_fail(SDG_E_FORKED, "process %d at %s", (int)getpid(),
+    return sdg_fail(SDG_E_FORKED, "process %d calls %s", (int)getpid(),
                     entry_name);
   case CHILD_OF_RANK:
     if (!atomic_exchange(&said, true))
       (void)sdg_fail(SDG_E_DESCENDANT,
-                     "process %d, made by rank %d with fork, at %s",
+                     "process %d, which rank %d made with fork, calls %s",
                      (int)getpid(), job.rank, entry_name);
     break;
   case CHILD_NOT:

@@ -113,14 +113,15 @@ static sdg_status_t stall_report(const sdg_group_t *group, int channel,
   if (next < 0) {
     sdg_peer_failure_behind(channel, who, sizeof who);
     return sdg_fail(SDG_E_PEER_TIMEOUT,
-                    "%s has waited %.3g s for its turn; waiting for %s", at,
-                    waited_s, who);
+                    "%s has waited %.3g s for its turn to launch a transfer; "
+                    "waiting for %s",
+                    at, waited_s, who);
   }
   sdg_thread_name_label(sdg_job_control(), channel, label, sizeof label);
   sdg_thread_name_label(sdg_job_control(), next, next_label, sizeof next_label);
   return sdg_fail(SDG_E_THREADS_ORDER,
-                  "%s of rank %d has waited %.3g s: on rank %d the call%s "
-                  "comes first, and has not arrived on this rank",
+                  "%s of rank %d has waited %.3g s: rank %d launched a call%s "
+                  "before it, and this rank has not made that call",
                   at, sdg_job_rank(), waited_s, group->rank[0],
                   next_label[0] ? next_label : " of the thread without a name");
 }

@@ -94,8 +94,8 @@ sdg_status_t sdg_peer_failure_check(int channel, const char *what,
     char parted[160];
     sdg_parted_format(parted, sizeof parted);
     return sdg_fail(SDG_E_PEER_LOST,
-                    "%s, and %s of rank %d needs its part of a transfer%s",
-                    ended, what, sdg_job_rank(), parted);
+                    "%s, and %s of rank %d still waits for data%s", ended, what,
+                    sdg_job_rank(), parted);
   }
   return status == SDG_OK ? SDG_OK : sdg_control_check(control, true);
 }

@@ -149,7 +149,8 @@ sdg_status_t sdg_plan_hold(sdg_plan_t *plan, const sdg_box_t *box, int like,
                            const sdg_held_t *held, int *out_slab) {
   sdg_slab_t slab = plan->slab[like];
   if (plan->helds == SDG_HELD_MAX)
-    return sdg_fail(SDG_E_INTERNAL, "memory of %d kinds is held", plan->helds);
+    return sdg_fail(SDG_E_INTERNAL,
+                    "a plan holds more than %d pieces of memory", plan->helds);
   plan->held[plan->helds] = *held;
   plan->held[plan->helds].own = like;
   plan->held[plan->helds].bytes =

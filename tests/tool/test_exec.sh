@@ -242,7 +242,8 @@ variables_left_in_a_shell_make_no_single_rank() {
   SLURM_PROCID=2 SLURM_NTASKS=4 run 125 "$sundog" exec "${split[@]}" -- \
     touch started
   says err 'SDG-202'
-  says err 'one rank by SUNDOG_RANK/SUNDOG_SIZE, but SLURM_PROCID=2 of SLURM_NTASKS=4'
+  says err 'SUNDOG_RANK/SUNDOG_SIZE says that this is the only rank'
+  says err 'but the environment has SLURM_PROCID=2 of SLURM_NTASKS=4'
   unset SUNDOG_RANK SUNDOG_SIZE
   RANK=0 WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 run 125 \
     "$sundog" exec "${split[@]}" -- touch started

@@ -129,7 +129,7 @@ static const struct bad {
     {{"SUNDOG_RANK=2", "SUNDOG_SIZE=2"},
      SDG_E_OPTION_CONFLICT,
      false,
-     "does not exist"},
+     "is not below"},
 };
 
 START_TEST(a_fault_is_kept_and_says_what) {

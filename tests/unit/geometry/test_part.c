@@ -116,7 +116,7 @@ END_TEST
 START_TEST(sizes_must_not_be_negative_nor_overflow) {
   sdg_part_t part;
   ck_assert(sdg_part_from_sizes(2, (int64_t[]){3, -1}, &part) == SDG_E_PARTS);
-  ck_assert(strstr(sdg_last_error(), "number 2 of 2 is -1"));
+  ck_assert(strstr(sdg_last_error(), "size 2 of 2 is -1"));
   ck_assert(sdg_part_from_sizes(2, (int64_t[]){INT64_MAX, 1}, &part) ==
             SDG_E_PARTS);
 }

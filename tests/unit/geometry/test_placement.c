@@ -240,13 +240,15 @@ static const char *report(const int64_t (*extent)[SDG_DIMS_MAX]) {
 }
 
 START_TEST(disagreement_names_ranks_and_dimension) {
-  ck_assert_str_eq(report((const int64_t[4][SDG_DIMS_MAX]){
-                       {1, 3, 5, 8}, {1, 3, 5, 7}, {1, 4, 4, 8}, {1, 3, 4, 7}}),
-                   "rank 0 has C = 3, rank 2 has 4; C is not split");
+  ck_assert_str_eq(
+      report((const int64_t[4][SDG_DIMS_MAX]){
+          {1, 3, 5, 8}, {1, 3, 5, 7}, {1, 4, 4, 8}, {1, 3, 4, 7}}),
+      "rank 0 has C = 3, rank 2 has 4; C is not split, so it must be "
+      "equal on all ranks");
   ck_assert_str_eq(report((const int64_t[4][SDG_DIMS_MAX]){
                        {1, 3, 5, 8}, {1, 3, 5, 7}, {1, 3, 4, 8}, {1, 3, 9, 7}}),
                    "rank 2 has H = 4, rank 3 has 9; H is split over y=2, "
-                   "where both are at the same place");
+                   "and both ranks have the same piece of it");
   ck_assert_str_eq(
       report((const int64_t[4][SDG_DIMS_MAX]){
           {1, 3, 5, 8}, {1, 3, 5, -7}, {1, 3, 4, 8}, {1, 3, 4, -7}}),
