@@ -33,8 +33,7 @@ static sdg_status_t axes_parse(const sdg_location_t *location, const char *text,
       if ((allowed >> a & 1) && sdg_word_is(word, mesh->name[a]))
         axis = (sdg_axes_t)1 << a;
     if (!axis)
-      return sdg_word_fail(location, word, "axis that can stand here", names,
-                           count);
+      return sdg_word_fail(location, word, "axis for this key", names, count);
     *out |= axis;
   }
   return SDG_OK;
@@ -89,10 +88,11 @@ sdg_status_t sdg_same_parse(const sdg_location_t *location, const char *text,
   SDG_TRY(axes_parse(location, text, ", \t", mesh, all, NULL, 0, &same));
   for (int a = 0; a < mesh->axes; a++)
     if ((same & split) >> a & 1)
-      return sdg_location_fail(location, SDG_E_RULES_VALUE,
-                               "'same' names %s, but a section splits over it: "
-                               "its ranks compute different parts",
-                               mesh->name[a]);
+      return sdg_location_fail(
+          location, SDG_E_RULES_VALUE,
+          "'same' names %s, but a section splits over this axis, so its ranks "
+          "compute different parts",
+          mesh->name[a]);
   *out = same;
   return SDG_OK;
 }

@@ -23,14 +23,13 @@ sdg_status_t sdg_extents_add(const sdg_location_t *location, const char *name,
   if (!is_name(name))
     return sdg_location_fail(
         location, SDG_E_RULES_VALUE,
-        "'%s' is no name: a letter, then letters, digits, _ "
-        "and -",
+        "'%s' is not a name: write a letter, then letters, digits, _ or -",
         name);
   for (int dim = 0; dim < SDG_DIM_COUNT; dim++)
     if (strcmp(name, sdg_dim_name((sdg_dim_t)dim)) == 0)
       return sdg_location_fail(
           location, SDG_E_RULES_VALUE,
-          "%s is a dimension: give its extent another name", name);
+          "%s is the name of a dimension: give the extent another name", name);
   for (int i = 0; i < extents->count; i++)
     if (strcmp(name, extents->of[i].name) == 0)
       return sdg_location_fail(location, SDG_E_RULES_TWICE,
@@ -44,7 +43,8 @@ sdg_status_t sdg_extents_add(const sdg_location_t *location, const char *name,
       number < 1) {
     status = sdg_location_fail(
         location, SDG_E_RULES_VALUE,
-        "%s = %s: it needs a number of elements, 1 or more", name, value);
+        "%s = %s: the value must be a number of elements from 1 to 2^53", name,
+        value);
     number = 1; // lets later lines use the name
   }
   snprintf(extents->of[extents->count].name, SDG_EXTENT_NAME_BYTES, "%s", name);
@@ -64,10 +64,9 @@ sdg_status_t sdg_extents_find(const sdg_location_t *location,
       return *out_value = extents->of[i].value, SDG_OK;
   }
   if (count == 0)
-    return sdg_location_fail(
-        location, SDG_E_RULES_WORD,
-        "'%.*s' is no number, and the file has no [extents] "
-        "that gives it one",
-        name.length, name.at);
+    return sdg_location_fail(location, SDG_E_RULES_WORD,
+                             "'%.*s' is not a number, and the file has no "
+                             "[extents] section that defines it",
+                             name.length, name.at);
   return sdg_word_fail(location, name, "name in [extents]", names, count);
 }

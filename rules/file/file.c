@@ -80,15 +80,15 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
     int view;
     location = (sdg_location_t){drafts->source, draft->line[SDG_KEY_VIEW]};
     SDG_TRY(sdg_key_choose(&location, draft->value[SDG_KEY_VIEW], SDG_KEY_VIEW,
-                           SDG_OPTION_VIEW, "view", &view));
+                           SDG_OPTION_VIEW, "value of view", &view));
     section->view = (sdg_view_t)view;
   }
   if (section->view == SDG_VIEW_UNSAID) {
     location = (sdg_location_t){drafts->source, section->line};
     return sdg_location_fail(
         &location, SDG_E_VIEW_UNSAID,
-        "say --view shard or --view whole (SUNDOG_VIEW), or "
-        "add 'view = shard' or 'view = whole'");
+        "write --view shard or --view whole (SUNDOG_VIEW), or add 'view = "
+        "shard' or 'view = whole' to the section");
   }
   if (rules->view == SDG_VIEW_UNSAID)
     rules->view = section->view;
@@ -99,16 +99,17 @@ static sdg_status_t view_parse(const sdg_drafts_t *drafts,
         section->name);
   if (section->view == SDG_VIEW_WHOLE &&
       section->sum_axes != sdg_section_axes(section))
-    return sdg_location_fail(&location, SDG_E_VIEW_WHOLE, "sum in section '%s'",
-                             section->name);
+    return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
+                             "the key 'sum' in section '%s'", section->name);
   if (section->view == SDG_VIEW_WHOLE && (section->matrix[SDG_MATRIX_A].said ||
                                           section->matrix[SDG_MATRIX_B].said))
     return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
-                             "a and b in section '%s'", section->name);
+                             "the keys 'a' and 'b' in section '%s'",
+                             section->name);
   for (int d = 0; d < SDG_SIZES_DIMS; d++)
     if (section->view == SDG_VIEW_WHOLE && section->sizes[d] == SDG_SIZES_PIECE)
       return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
-                               "sizes of pieces in section '%s'",
+                               "'sizes = piece' in section '%s'",
                                section->name);
   return SDG_OK;
 }
@@ -131,7 +132,8 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   int strategy = options->strategy;
   if (!draft->value[SDG_KEY_SPLIT])
     return sdg_location_fail(&location, SDG_E_RULES_EMPTY,
-                             "section '%s' has no split", section->name);
+                             "section '%s' has no 'split =' line",
+                             section->name);
   const char *text = value_of(drafts, draft, SDG_KEY_SPLIT, "", "", &location);
   SDG_TRY(sdg_split_parse(&location, text, &rules->mesh, section));
   if (section->splits == 0)
@@ -151,11 +153,11 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   text = value_of(drafts, draft, SDG_KEY_SUM, "", "yes", &location);
   SDG_TRY(sdg_sum_parse(&location, text, &rules->mesh, section));
   if (section->matrix[SDG_MATRIX_C].splits > 0 && !section->sum_axes)
-    return sdg_location_fail(
-        &location, SDG_E_RULES_VALUE,
-        "'c' says where sums are, but 'sum = no' leaves them to the program");
+    return sdg_location_fail(&location, SDG_E_RULES_VALUE,
+                             "'c' says which rank has which sums over K, but "
+                             "'sum = no' leaves the sums to the program");
   text = value_of(drafts, draft, SDG_KEY_KEEP, "", "no", &location);
-  SDG_TRY(sdg_key_check(&location, text, SDG_KEY_KEEP, "keep"));
+  SDG_TRY(sdg_key_check(&location, text, SDG_KEY_KEEP, "value of keep"));
   section->keeps_dy = strstr(text, "dy") != NULL;
   section->keeps_x = strchr(text, 'x') != NULL;
   section->values = (sdg_piece_values_t)options->piece_values;
@@ -169,7 +171,8 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   text = value_of(drafts, draft, SDG_KEY_STRATEGY, "", NULL, &location);
   if (text)
     SDG_TRY(sdg_key_choose(&location, text, SDG_KEY_STRATEGY,
-                           SDG_OPTION_STRATEGY, "strategy", &strategy));
+                           SDG_OPTION_STRATEGY, "value of strategy",
+                           &strategy));
   strategy_set(section, (sdg_strategy_t)strategy);
   text = value_of(drafts, draft, SDG_KEY_WINDOW, "SUNDOG_WINDOW",
                   options->window, &location);
@@ -187,7 +190,7 @@ static sdg_status_t tags_parse(const sdg_options_t *options,
   SDG_TRY(view_parse(&none, &draft, options, &draft.section, rules));
   if (rules->view == SDG_VIEW_WHOLE)
     return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
-                             "tags are for the shard view");
+                             "tags need the shard view");
   for (int a = 0; a < rules->mesh.axes; a++)
     rules->axes |= (sdg_axes_t)1 << a;
   return SDG_OK;
@@ -282,7 +285,7 @@ sdg_status_t sdg_rules_label(const sdg_rules_t *rules,
   snprintf(section->name, sizeof section->name, "tag %.40s", text);
   if (rules->view == SDG_VIEW_WHOLE)
     return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
-                             "tags are for the shard view");
+                             "tags need the shard view");
   if (section->is_local)
     return SDG_OK;
   section->view = SDG_VIEW_SHARD;

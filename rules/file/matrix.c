@@ -34,14 +34,14 @@ static sdg_status_t sums_check(const sdg_location_t *location,
   if (c->splits > 0 && !sums)
     return sdg_location_fail(
         location, SDG_E_RULES_VALUE,
-        "'c' says where sums over K are, but K is not split");
+        "'c' says which rank has which sums over K, but K is not split");
   if (c->splits > 0 && axes_of(c->split, c->splits, SDG_DIM_COUNT) != sums)
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
                              "'c' must be split over the axes of K");
   for (int i = 0; i < c->splits; i++)
     if (axes_of(section->split, section->splits, c->split[i].dim))
       return sdg_location_fail(location, SDG_E_RULES_TWICE,
-                               "%s is split both by 'split' and by 'c'",
+                               "%s is split by 'split' and by 'c'",
                                sdg_dim_name(c->split[i].dim));
   return SDG_OK;
 }
@@ -96,8 +96,8 @@ static sdg_status_t pieces_check(const sdg_location_t *location,
     if (its && axes && its != axes)
       return sdg_location_fail(
           location, SDG_E_RULES_VALUE,
-          "two matrices cut %s over different axes: a call's "
-          "%s cannot be a piece of both, but may be whole",
+          "two matrices cut %s over different axes, so the size %s of a call "
+          "cannot be the piece of both; it can be the whole (sizes = whole)",
           sdg_dim_name(dim), sdg_dim_name(dim));
     axes |= its;
   }
@@ -152,11 +152,10 @@ sdg_status_t sdg_sizes_parse(const sdg_location_t *location, const char *text,
                                "sizes are given for %.*s, which is not cut",
                                name, word.at);
     if (!any)
-      return sdg_location_fail(
-          location, SDG_E_RULES_VALUE,
-          "'%.*s' is not like M:piece: products have M, N, K "
-          "and BATCH",
-          word.length, word.at);
+      return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                               "'%.*s' names no dimension of a product: these "
+                               "are M, N, K and BATCH, as in M:piece",
+                               word.length, word.at);
   }
   return SDG_OK;
 }
@@ -181,7 +180,7 @@ static sdg_status_t item_parse(const sdg_location_t *location, sdg_word_t item,
   int which;
   if (!sdg_word_next(&rest, "=", &name) || !sdg_word_next(&rest, "", &value))
     return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
-                             "'%s' is not like 'c = N:y'", text);
+                             "'%s' should be like 'c = N:y'", text);
   snprintf(key, sizeof key, "%.*s", name.length, name.at);
   SDG_TRY(
       sdg_choice_parse(location, key, "key of a product", keys, ITEMS, &which));
@@ -216,7 +215,7 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
   snprintf(section->name, sizeof section->name, "range %.40s", text);
   if (rules->view == SDG_VIEW_WHOLE)
     return sdg_location_fail(&location, SDG_E_VIEW_WHOLE,
-                             "tags are for the shard view");
+                             "tags need the shard view");
   if (section->is_local)
     return SDG_OK;
   section->view = SDG_VIEW_SHARD;
@@ -240,9 +239,9 @@ sdg_status_t sdg_rules_product(const sdg_rules_t *rules,
   SDG_TRY(sdg_sizes_parse(&location, items.sizes, section));
   SDG_TRY(sdg_parts_parse(&location, items.parts, section));
   if (!items.sum && section->matrix[SDG_MATRIX_C].splits > 0)
-    return sdg_location_fail(
-        &location, SDG_E_RULES_VALUE,
-        "'c' says where sums are, but 'sum = no' leaves them to the program");
+    return sdg_location_fail(&location, SDG_E_RULES_VALUE,
+                             "'c' says which rank has which sums over K, but "
+                             "'sum = no' leaves the sums to the program");
   return sdg_sum_parse(&location, items.sum ? "yes" : "no", &rules->mesh,
                        section);
 }

@@ -97,15 +97,16 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
   reader->kind = KIND_SKIPPED; // if the head is faulty
   if (!close)
     return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
-                             "] is missing after '%s'", line);
+                             "the line '%s' needs a ]", line);
   const char *after = close + 1;
   while (isspace((unsigned char)*after))
     after++;
   if (*after && *after != ';' && *after != '#')
     return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
-                             "'%s' after the head of a section", after);
+                             "'%s' must not follow [section] on its line",
+                             after);
   if (close - line - 1 > INI_NAME_MAX)
-    return length_fail(reader, "the head of the section", INI_NAME_MAX);
+    return length_fail(reader, "the text between [ and ]", INI_NAME_MAX);
   char head[INI_NAME_MAX + 1];
   snprintf(head, sizeof head, "%.*s", (int)(close - line - 1), line + 1);
   const char *rest = head;
@@ -271,7 +272,8 @@ static sdg_status_t key_add(reader_t *reader, const char *name,
   if (reader->kind == KIND_LOCAL && !key_is_local(key))
     return sdg_location_fail(
         location, SDG_E_RULES_VALUE,
-        "'%s' is a key of [shard]; [local] has match and op", name);
+        "'%s' is a key of [shard]; [local] sections have only match and op",
+        name);
   if (draft->value[key] && !location->line)
     return sdg_location_fail(location, SDG_E_RULES_TWICE, "'%s' is given twice",
                              name);
@@ -397,7 +399,7 @@ static sdg_status_t short_read(reader_t *reader, const char *text) {
     if (!first) {
       if (!equals)
         return sdg_location_fail(&reader->location, SDG_E_RULES_SYNTAX,
-                                 "'%.*s' is not like 'sizes = piece'",
+                                 "'%.*s' should be like 'sizes = piece'",
                                  item.length, item.at);
       for (rest = equals + 1; rest < end && isspace((unsigned char)*rest);)
         rest++;

@@ -56,8 +56,8 @@ static sdg_status_t term_parse(const sdg_location_t *location,
     bool named = extent.length > 0 && isalpha((unsigned char)*extent.at);
     if (!named && !sdg_word_number(extent, &term.value))
       return sdg_location_fail(location, SDG_E_RULES_VALUE,
-                               "'%.*s' should be like H>=64: no number, or a "
-                               "space, after the sign",
+                               "'%.*s' should be like H>=64: a number must "
+                               "follow the sign, without a space",
                                word.length, word.at);
     if (named)
       SDG_TRY(sdg_extents_find(location, extents, extent, &term.value));
@@ -92,8 +92,8 @@ sdg_status_t sdg_match_parse(const sdg_location_t *location, const char *text,
   if (section->listed && twice)
     return sdg_location_fail(
         location, SDG_E_RULES_TWICE,
-        "'%s' has a bare number, so it lists the dimensions "
-        "in order, but it names one twice",
+        "'%s' has a number without a dimension, so it lists all dimensions in "
+        "order, but it names one twice",
         whole);
   if (section->listed && section->terms > SDG_DIMS_MAX)
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
@@ -104,7 +104,7 @@ sdg_status_t sdg_match_parse(const sdg_location_t *location, const char *text,
     sdg_dim_t dim = section->term[i].dim;
     if (dim <= SDG_DIM_W && !sdg_dim_may_be_at(dim, i, section->terms))
       return sdg_location_fail(location, SDG_E_RULES_VALUE,
-                               "%s is not dimension %d of %d in '%s'",
+                               "%s cannot be dimension %d of %d in '%s'",
                                sdg_dim_name(dim), i + 1, section->terms, whole);
   }
   return SDG_OK;
@@ -256,7 +256,7 @@ static sdg_status_t method_fail(const sdg_location_t *location,
   sdg_key_words(SDG_KEY_PARTS, &words);
   memcpy(valid, words.at, sizeof words.at);
   valid[words.count] = aligned;
-  return sdg_word_fail(location, text, "way to divide", valid,
+  return sdg_word_fail(location, text, "value of parts", valid,
                        words.count + (slash != NULL));
 }
 
@@ -288,10 +288,11 @@ static sdg_status_t method_check(const sdg_location_t *location,
   }
   if (!number || text[whole.length - 1] == ',')
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
-                             "'%s' is not a list of sizes like 300,212", text);
+                             "'%s' is not a list of sizes, as in 300,212",
+                             text);
   if (count != split->pieces)
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
-                             "%d sizes for the %d parts of %s", count,
+                             "%d sizes are given for the %d parts of %s", count,
                              split->pieces, sdg_dim_name(split->dim));
   return SDG_OK;
 }
@@ -383,7 +384,7 @@ sdg_status_t sdg_wrap_parse(const sdg_location_t *location, const char *text,
 sdg_status_t sdg_window_parse(const sdg_location_t *location, const char *text,
                               sdg_section_t *section) {
   if (!isdigit((unsigned char)*text)) {
-    SDG_TRY(sdg_key_check(location, text, SDG_KEY_WINDOW, "window"));
+    SDG_TRY(sdg_key_check(location, text, SDG_KEY_WINDOW, "value of window"));
     section->window =
         strcmp(text, "global") == 0 ? SDG_WINDOW_GLOBAL : SDG_WINDOW_LOCAL;
     return SDG_OK;
@@ -395,7 +396,7 @@ sdg_status_t sdg_window_parse(const sdg_location_t *location, const char *text,
       !sdg_word_number(left, &section->window_left) ||
       !sdg_word_number(right, &section->window_right))
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
-                             "'%s' is not a window like 512,512", text);
+                             "'%s' is not a window, as in 512,512", text);
   section->window = SDG_WINDOW_SIZES;
   return SDG_OK;
 }
@@ -404,7 +405,7 @@ sdg_status_t sdg_piece_values_parse(const sdg_location_t *location,
                                     const char *text, sdg_section_t *section) {
   int values;
   SDG_TRY(sdg_key_choose(location, text, SDG_KEY_VALUES,
-                         SDG_OPTION_PIECE_VALUES, "values", &values));
+                         SDG_OPTION_PIECE_VALUES, "value of values", &values));
   section->values = (sdg_piece_values_t)values;
   return SDG_OK;
 }

@@ -73,7 +73,7 @@ sdg_status_t sdg_word_fail(const sdg_location_t *location, sdg_word_t word,
   char shown[WORDS_SHOWN];
   snprintf(shown, sizeof shown, "%.*s", word.length, word.at);
   return sdg_location_fail(location, SDG_E_RULES_WORD,
-                           "'%s' is no %s; nearest: %s", shown, what,
+                           "'%s' is not a known %s; nearest: %s", shown, what,
                            sdg_word_nearest(shown, valid, count));
 }
 
@@ -137,8 +137,8 @@ sdg_status_t sdg_key_choose(const sdg_location_t *location, const char *text,
   SDG_TRY(sdg_key_check(location, text, key, what));
   int value = sdg_word_index(info->words, text, strlen(text));
   if (value < 0)
-    return sdg_location_fail(location, SDG_E_INTERNAL, "'%s' is no word of %s",
-                             text, info->variable);
+    return sdg_location_fail(location, SDG_E_INTERNAL, "%s does not take '%s'",
+                             info->variable, text);
   *out_value = value;
   return SDG_OK;
 }

@@ -59,7 +59,7 @@ static const char *reason(const sdg_tagging_t *tagging,
   if (plan->literal)
     return "the program's own call is right: all data is on this rank";
   if (tagging->section->strategy != SDG_STRATEGY_AUTO)
-    return "asked for by 'strategy ='";
+    return "asked for by 'strategy =' or --strategy";
   if (window && strcmp(plan->strategy, "repair") == 0)
     return "auto: the rank's piece has rows that need no neighbour; they are "
            "computed while halos travel";

@@ -104,8 +104,9 @@ static void readings_format(const sdg_call_t *call,
       continue;
     sdg_part_format(&pieces->part[d], text, sizeof text);
     used += (size_t)snprintf(
-        out + used, out_bytes - used, "%s%s of %s is %lld here, or %s = %lld",
-        used ? ", " : "", names[d], sdg_role_name(call->operand[index].role),
+        out + used, out_bytes - used,
+        "%s%s of %s is %lld (own), or %s = %lld (pieces)", used ? ", " : "",
+        names[d], sdg_role_name(call->operand[index].role),
         (long long)v->extent[(ptrdiff_t)colocation->tagging.me * v->dims + d],
         text, (long long)sdg_placement_extent(pieces, d));
   }
@@ -189,7 +190,7 @@ sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
   if (own >= 0) {
     readings_format(call, &colocation, own, text[0], sizeof text[0]);
   } else if (!by_input && (own = local_find(call, rules)) >= 0) {
-    snprintf(text[0], sizeof text[0], "%s is whole in both",
+    snprintf(text[0], sizeof text[0], "%s is the same in both",
              sdg_role_name(call->operand[own].role));
   }
   readings_format(call, &colocation, index, text[1], sizeof text[1]);
@@ -202,12 +203,13 @@ sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
   const char *shard = sdg_place_section(call, index, rules, &seen)->name;
   const char *role[] = {sdg_role_name(call->operand[own].role),
                         sdg_role_name(call->operand[index].role)};
-  return sdg_fail(SDG_E_OWN_OR_PIECES,
-                  "%s: [local %s] names %s as each rank's own, and [shard %s] "
-                  "splits %s; the sizes fit both as each rank's own call and "
-                  "as pieces of one: %s; %s. For the first write a [local] "
-                  "section before [shard %s] whose match = names %s as well; "
-                  "for the second a match = of [local %s] that leaves %s out",
-                  call->entry_name, local, role[0], shard, role[1], text[0],
-                  text[1], shard, role[1], local, role[0]);
+  return sdg_fail(
+      SDG_E_OWN_OR_PIECES,
+      "%s: [local %s] names %s as each rank's own, and [shard %s] splits %s. "
+      "The sizes fit a call of each rank and one call on pieces: %s; %s. If "
+      "each rank makes a call of its own, write a [local] section before "
+      "[shard %s] whose match = also fits %s. If the ranks make one call on "
+      "pieces, change match = of [local %s] so that it does not fit %s",
+      call->entry_name, local, role[0], shard, role[1], text[0], text[1], shard,
+      role[1], local, role[0]);
 }

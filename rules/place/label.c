@@ -30,15 +30,17 @@ static sdg_status_t section_check(const sdg_rules_t *rules,
                                   const sdg_section_t *section) {
   if (section->pending & ~rules->axes)
     return sdg_fail(SDG_E_TAG,
-                    "values are pending over an axis that no split of the "
-                    "rules names, so its ranks do not agree on calls");
+                    "the tag names partial sums over an axis that no 'split =' "
+                    "of the rules names; the ranks along such an axis do not "
+                    "agree on their calls");
   for (int i = 0; i < section->splits; i++) {
     const sdg_rules_split_t *split = &section->split[i];
     if (split->axes & ~rules->axes)
-      return sdg_fail(SDG_E_TAG,
-                      "%s is to be split over an axis that no split of the "
-                      "rules names, so its ranks do not agree on calls",
-                      sdg_dim_name(split->dim));
+      return sdg_fail(
+          SDG_E_TAG,
+          "the tag splits %s over an axis that no 'split =' of the rules "
+          "names; the ranks along such an axis do not agree on their calls",
+          sdg_dim_name(split->dim));
   }
   return SDG_OK;
 }
@@ -95,14 +97,15 @@ sdg_status_t sdg_label_set(const void *descriptor, const char *text) {
     return SDG_OK;
   SDG_TRY(sdg_setup_rules(&rules));
   if (sdg_tag_generation(descriptor) == 0)
-    return sdg_fail(SDG_E_DESCRIPTOR, "%p, to be tagged", descriptor);
+    return sdg_fail(SDG_E_DESCRIPTOR,
+                    "the descriptor %p, which the program tags", descriptor);
   if (!text)
     return sdg_tag_set_label(descriptor, NULL);
   entry_t *entry;
   SDG_TRY(entry_get(rules, text, false, &entry));
   const sdg_section_t *section = &entry->section;
   if (section->pending || (section->splits == 0 && !section->is_local))
-    return sdg_fail(SDG_E_TAG, "'%s' is for sundog_redistribute", text);
+    return sdg_fail(SDG_E_TAG, "only sundog_redistribute() takes '%s'", text);
   return sdg_tag_set_label(descriptor, &entry->label);
 }
 
@@ -114,7 +117,8 @@ sdg_status_t sdg_label_placement(const char *text,
   SDG_TRY(entry_get(rules, text, false, &entry));
   *out_label = &entry->label;
   return entry->label.is_local
-             ? sdg_fail(SDG_E_TAG, "'local' is not a placement")
+             ? sdg_fail(SDG_E_TAG,
+                        "'local' does not say where a tensor's pieces are")
              : SDG_OK;
 }
 
@@ -142,14 +146,15 @@ sdg_status_t sdg_label_check(const sdg_call_t *call,
   if (!sdg_role_is_activation(operand->role)) {
     if (section->is_local)
       return SDG_OK;
-    return sdg_fail(SDG_E_TAG, "%s of %s is tagged %s but is not an activation",
-                    role, call->entry_name, operand->label->text);
+    return sdg_fail(
+        SDG_E_TAG,
+        "%s of %s has the tag %s, but only activations can be tagged", role,
+        call->entry_name, operand->label->text);
   }
   for (int i = 0; i < section->splits; i++)
     if (sdg_dim_index(call->family, section->split[i].dim, operand->dims) < 0)
-      return sdg_fail(SDG_E_TAG,
-                      "%s of %s is tagged %s but has no dimension %s", role,
-                      call->entry_name, operand->label->text,
+      return sdg_fail(SDG_E_TAG, "%s of %s has the tag %s, but no dimension %s",
+                      role, call->entry_name, operand->label->text,
                       sdg_dim_name(section->split[i].dim));
   return SDG_OK;
 }

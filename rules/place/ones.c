@@ -340,19 +340,20 @@ static sdg_status_t input_check(const sdg_call_t *call, const sdg_op_t *op,
                     : hints->unknown >= 0 ? assumed(call, index, d)
                                           : first;
   if (first != UNKNOWN && other != first) {
-    snprintf(text, sizeof text,
-             "%s by what a tagged call wrote there, but rank %d does not know "
-             "this or knows something else: other calls have written there",
-             reading_text(first),
-             rank[hints->differs >= 0 ? hints->differs : hints->unknown]);
+    snprintf(
+        text, sizeof text,
+        "%s according to the tagged call that wrote it, but rank %d does not "
+        "know that or knows otherwise: other calls wrote this memory there",
+        reading_text(first),
+        rank[hints->differs >= 0 ? hints->differs : hints->unknown]);
     return fail(call, index, d, text);
   }
   reading_t own = reading_by(operand->hint, axes);
   reading_t is = read_input(call, index, d, axes);
   if (own != UNKNOWN && own != is) {
     snprintf(text, sizeof text,
-             "%s by the agreement, but %s in the memory at %p (use a "
-             "descriptor of its own for each)",
+             "%s when the ranks agreed on this descriptor, but %s in the "
+             "memory at %p (use one descriptor for each kind)",
              reading_text(is), reading_text(own), operand->data);
     return sdg_job_fail(fail(call, index, d, text));
   }
@@ -392,10 +393,10 @@ static sdg_status_t operand_check(const sdg_call_t *call, const sdg_op_t *op,
     if (result)
       (void)read_result(call, d, axes_of(&split[d]), section, &clear);
     if (!clear)
-      return fail(
-          call, index, d,
-          "and so is the dimension of the reduced tensor, a row of each rank: "
-          "the result may be a row of each as well, or the sum of all");
+      return fail(call, index, d,
+                  "and so is this dimension of the reduced tensor, which has a "
+                  "row of each rank: the result may also be a row of each "
+                  "rank, or the reduction of all rows");
   }
   return SDG_OK;
 }

@@ -50,12 +50,12 @@ static sdg_status_t piece_fail(const sdg_call_t *call,
                                const sdg_operand_t *operand, sdg_axes_t axes) {
   return sdg_job_fail(sdg_fail(
       SDG_E_OWN_PIECE,
-      "%s would be each rank's own, by a [local] section, but %s at %p is this "
-      "rank's piece over %s, as a tagged call wrote it. Tag %s's descriptor "
-      "(sundog_tag), or write values = local into the section that splits it, "
-      "if it is each rank's own or if a kernel of the program has written "
-      "there since, in memory that a pool returned again; otherwise no [local] "
-      "section may name it",
+      "a [local] section makes %s each rank's own, but a tagged call wrote %s "
+      "at %p as this rank's piece over %s. If it is in pieces, no [local] "
+      "section may name it. If it is each rank's own, or if a pool returned "
+      "this memory again and a kernel of the program has written it since, tag "
+      "%s's descriptor \"local\" (sundog_tag), or write values = local into "
+      "the section that splits it",
       call->entry_name, sdg_role_name(operand->role), operand->data,
       axis_name(axes), sdg_role_name(operand->role)));
 }
@@ -97,11 +97,12 @@ sdg_status_t sdg_own_check_value(const sdg_call_t *call) {
     extents_format(operand, extents, sizeof extents);
     return sdg_fail(
         SDG_E_PIECE_REDUCED,
-        "%s of %s of %s at %p, whose memory is this rank's piece over %s: no "
-        "section matches a tensor of these extents. Write a [shard] section "
-        "that does, or tag %s's descriptor (sundog_tag); if each rank's own "
-        "result is meant, a [local] section, or values = local in the section "
-        "that splits the tensor",
+        "%s of %s of %s at %p: a tagged call wrote this memory as this rank's "
+        "piece over %s, but no section matches a tensor of these extents. For "
+        "the result of all pieces write a [shard] section that matches, or tag "
+        "%s's descriptor (sundog_tag). For each rank's own result write a "
+        "[local] section, or values = local into the section that splits the "
+        "tensor",
         call->entry_name, sdg_role_name(operand->role), extents, operand->data,
         axis_name(axes_of(hint)), sdg_role_name(operand->role));
   }

@@ -127,9 +127,9 @@ static sdg_status_t two_fail(const sdg_call_t *call, const reading_t *first,
   sizes_format(call, later->split, text[1], sizeof text[1]);
   return sdg_fail(
       SDG_E_PRODUCT_TWICE,
-      "%s with %s on rank %d is %s by [%s %s] (line %d), and %s by [%s %s] "
-      "(line %d). Write 'match', 'op' or 'sizes' so that only one of them "
-      "fits, or call sundog_tag_range() in the program",
+      "%s with %s on rank %d is %s according to [%s %s] (line %d), and %s "
+      "according to [%s %s] (line %d). Write 'match', 'op' or 'sizes' so that "
+      "only one section fits, or call sundog_tag_range() in the program",
       call->entry_name, stated, sdg_job_group()->rank[0], text[0],
       a->is_local ? "local" : "shard", a->name, a->line, text[1],
       b->is_local ? "local" : "shard", b->name, b->line);

@@ -76,8 +76,8 @@ sdg_status_t sdg_sizes_part(const sdg_call_t *call, int dim, sdg_axes_t axes,
       continue;
     if (size[piece] != 0 && size[piece] != extent)
       return sdg_fail(SDG_E_EXTENTS,
-                      "%s of %s is %lld on rank %d and %lld on rank %d, which "
-                      "have the same piece",
+                      "%s of %s is %lld on rank %d and %lld on rank %d, but "
+                      "both ranks have the same piece",
                       sdg_dim_name(name_of(dim)), call->entry_name,
                       (long long)size[piece], group->rank[of[piece]],
                       (long long)extent, group->rank[r]);

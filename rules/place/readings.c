@@ -24,11 +24,12 @@ static sdg_status_t places_check(const sdg_colocation_t *colocation) {
       for (int n = 0; n < 2; n++)
         sdg_placement_format(of[n], colocation->tagging.mesh, names, text[n],
                              sizeof text[n]);
-      return sdg_fail(SDG_E_READINGS,
-                      "%s of %s is %s by the tensors beside it, but %s by its "
-                      "own section: tag it",
-                      sdg_role_name(colocation->call->operand[i].role),
-                      colocation->call->entry_name, text[0], text[1]);
+      return sdg_fail(
+          SDG_E_READINGS,
+          "%s of %s is %s according to the other tensors of the call, but %s "
+          "according to its section: tag it (sundog_tag)",
+          sdg_role_name(colocation->call->operand[i].role),
+          colocation->call->entry_name, text[0], text[1]);
     }
   }
   return SDG_OK;
@@ -95,8 +96,8 @@ static sdg_status_t sizes_fail(const sdg_colocation_t *colocation, int index,
   const char *role = sdg_role_name(colocation->call->operand[index].role);
   return sdg_fail(SDG_E_SIZES_READ,
                   "%s of %s is %s, or %s, and the other tensors fit both: say "
-                  "which with sundog_tag(descriptor of %s, ...), \"local\" if "
-                  "every rank has all of it",
+                  "which with sundog_tag(descriptor of %s, ...); the tag is "
+                  "\"local\" if every rank has all of it",
                   role, colocation->call->entry_name, text[0], text[1], role);
 }
 

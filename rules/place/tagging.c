@@ -219,9 +219,10 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   *first = place[0].placement;
   sdg_place_free(place + 1, places - 1);
   if (operand->elem_bytes == 0)
-    return sdg_fail(SDG_E_TENSOR_TYPE,
-                    "%s of %s has vectors of channels (INT8x4 and its like)",
-                    sdg_role_name(operand->role), call->entry_name);
+    return sdg_fail(
+        SDG_E_TENSOR_TYPE,
+        "%s of %s stores channels as vectors (INT8x4, UINT8x4 or INT8x32)",
+        sdg_role_name(operand->role), call->entry_name);
   return operand->is_output || scale || place[0].section != out->section ||
                  sdg_placement_axes(first) != out->axes
              ? SDG_OK
@@ -377,7 +378,7 @@ static void own_format(const sdg_mesh_t *mesh, char *out, size_t out_bytes) {
   for (int a = 0; a < mesh->axes && used < out_bytes; a++)
     if (mesh->size[a] > 1 && !(sdg_job_axes() >> a & 1))
       used += (size_t)snprintf(out + used, out_bytes - used,
-                               "; %s: the program's own, not compared",
+                               "; %s: left to the program, not compared",
                                mesh->name[a]);
 }
 

@@ -251,11 +251,11 @@ sdg_status_t sdg_compare_fail(const sdg_call_t *call, const sdg_digests_t *all,
              others > 1 ? "s" : "");
   return sdg_fail(
       SDG_E_VALUES_DIFFER,
-      "values of %s [%s] of %s%s: %s (random numbers seeded by the rank or the "
-      "clock? seed all ranks alike, or SUNDOG_PARAMETERS=rank0 takes the first "
-      "rank's; not written yet, as in a warm-up? write it before, or "
-      "SUNDOG_COMPARE=off; a [local] section names what belongs to each rank "
-      "alone)",
+      "values of %s [%s] of %s%s: %s. If random numbers are seeded by the rank "
+      "or the clock, seed all ranks alike, or set SUNDOG_PARAMETERS=rank0 to "
+      "take the first rank's values. If nobody has written this memory yet, as "
+      "in a warm-up, write it before, or set SUNDOG_COMPARE=off. If it belongs "
+      "to each rank alone, name it in a [local] section",
       sdg_role_name(operand->role), extents, call->entry_name, more, who);
 }
 

@@ -109,24 +109,23 @@ static sdg_status_t differ(const char *entry_name, uint32_t number, int other,
   uint64_t calls = sdg_control_count_of(control, channel, other, at, sizeof at);
   return sdg_job_fail(sdg_fail(
       SDG_E_DIVERGED,
-      "op %u%s of rank %d is %s; that of rank %d, which is now at call %llu "
-      "%s, %s%s",
+      "op %u%s of rank %d is %s; the op of this number on rank %d, which is "
+      "now at call %llu %s, %s%s",
       number, label, sdg_job_rank(), entry_name, other,
       (unsigned long long)calls, at, was,
       atomic_load(&second)
-          ? "; a second thread copies, frees or passes on shared tensors, "
-            "which it may do only while the first one waits for it"
+          ? "; a second thread copies, frees or passes on tensors of the "
+            "first, which it may do only while the first waits for it"
           : ""));
 }
 
 static sdg_status_t step(const char *entry_name, uint32_t hash) {
   uint32_t number;
   int other = step_take(hash, &number);
-  return other < 0
-             ? SDG_OK
-             : differ(entry_name, number, other,
-                      "was another, or had other extents, parameters, scalars "
-                      "or tensors");
+  return other < 0 ? SDG_OK
+                   : differ(entry_name, number, other,
+                            "was another call, or had other extents, "
+                            "parameters, scalars or tensors");
 }
 
 sdg_status_t sdg_divergence_check(const sdg_call_t *call, const sdg_op_t *op,
@@ -181,8 +180,8 @@ sdg_status_t sdg_divergence_contents(const char *entry_name,
     int other = publish(hash, &number);
     if (other >= 0)
       return differ(entry_name, number, other,
-                    "was another, or got other tensors: what it reads was last "
-                    "written, or read, by other calls");
+                    "was another call, or read other tensors: other calls had "
+                    "last written or read them");
   }
   return SDG_OK;
 }
@@ -197,8 +196,9 @@ sdg_status_t sdg_divergence_values(const char *entry_name, const char *role,
                    SDG_E_INPUTS_DIFFER,
                    "values of %s of %s, copied from the host, differ: rank %d "
                    "read another input than rank %d. In the whole view every "
-                   "rank reads the whole input ({rank} in the program's words? "
-                   "seeded by the clock?); SUNDOG_COMPARE=off",
+                   "rank must read the same, whole input. Is {rank} in the "
+                   "program's words? Are random numbers seeded by the rank or "
+                   "the clock? SUNDOG_COMPARE=off compares nothing",
                    role, entry_name, other, sdg_job_rank()));
 }
 
@@ -213,7 +213,7 @@ static bool finish_check(const sdg_group_t *group, int channel) {
   sdg_thread_name_label(sdg_job_control(), channel, label, sizeof label);
   if (theirs == number)
     (void)sdg_fail(SDG_E_DIVERGED,
-                   "ranks %d and %d made %u ops%s each, but not the same ones",
+                   "ranks %d and %d made %u ops%s each, but not the same ops",
                    sdg_job_rank(), other, number, label);
   else {
     int longer = number > theirs ? sdg_job_rank() : other;

@@ -27,7 +27,8 @@ sdg_status_t sdg_step_check(const sdg_call_t *call) {
       return sdg_fail(SDG_E_DESCRIPTOR, "%s of %s",
                       sdg_role_name(call->operand[i].role), call->entry_name);
   if (call->op_descriptor && call->op_generation == 0)
-    return sdg_fail(SDG_E_DESCRIPTOR, "the op's of %s", call->entry_name);
+    return sdg_fail(SDG_E_DESCRIPTOR, "the op descriptor of %s",
+                    call->entry_name);
   return SDG_OK;
 }
 
@@ -117,7 +118,7 @@ static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
       memcpy(&theirs, all[r], sizeof theirs);
     if (memcmp(theirs.magic, verdict_magic, sizeof theirs.magic) != 0)
       return sdg_fail(
-          SDG_E_DIVERGED, "%s: %s on this rank, but rank %d is at another call",
+          SDG_E_DIVERGED, "%s: %s on this rank, but rank %d makes another call",
           call->entry_name, vendor_text(call, mine), group->rank[r]);
     if (theirs.vendor == NOTHING)
       continue;

@@ -151,8 +151,8 @@ static sdg_status_t host_make(const sdg_vector_t *vector, uint64_t hash,
     if (bytes[r] != sizeof theirs || !records_match(&theirs, &mine)) {
       status = sdg_fail(
           SDG_E_DIVERGED,
-          "rank %d makes another call than the %s of rank %d, or of other "
-          "lengths, increments, types or tensors",
+          "rank %d does not make the same %s as rank %d: it makes another "
+          "call, or has other lengths, increments, types or tensors",
           group->rank[r], vector->entry_name, sdg_job_rank());
       goto out;
     }

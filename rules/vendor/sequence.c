@@ -80,10 +80,10 @@ static bool has_zero_length(const sdg_operand_t *operand) {
 sdg_status_t sdg_sequence_whole(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
     if (has_zero_length(&call->operand[i]))
-      return sdg_fail(
-          SDG_E_ATTENTION,
-          "%s: %s has a sequence without elements, but is not in pieces",
-          call->entry_name, sdg_role_name(call->operand[i].role));
+      return sdg_fail(SDG_E_ATTENTION,
+                      "%s: %s has a sequence without elements, which only a "
+                      "rank's piece can have, but this tensor is not in pieces",
+                      call->entry_name, sdg_role_name(call->operand[i].role));
   return SDG_OK;
 }
 

@@ -13,7 +13,8 @@ sdg_status_t sdg_tensor_set(cudnnTensorDescriptor_t descriptor, int type,
   for (int d = 0; d < box->dims; d++) {
     if (stride[d] > INT32_MAX)
       return sdg_fail(SDG_E_VENDOR_CALL,
-                      "shard and halo together have a stride of %lld elements",
+                      "the shard with its halo has a stride of %lld elements, "
+                      "and the vendor's library takes at most 2147483647",
                       (long long)stride[d]);
     extent[d] = (int)(box->dim[d].hi - box->dim[d].lo);
     step[d] = (int)stride[d];

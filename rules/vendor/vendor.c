@@ -93,7 +93,7 @@ const char *sdg_vendor_text(sdg_stream_kind_t library, int status) {
     return sdg_cudnn_get()->cudnnGetErrorString((cudnnStatus_t)status);
   const sdg_cublas_t *cublas = sdg_cublas_get();
   return cublas ? cublas->cublasGetStatusString((cublasStatus_t)status)
-                : "a status of cuBLASLt";
+                : "an error of cuBLASLt";
 }
 
 // ---- the streams of handles ------------------------------------------------

@@ -71,7 +71,7 @@ static bool names_dim(const sdg_section_t *section, sdg_dim_t dim) {
 static void terms_judge(const sdg_section_t *section, sdg_family_t family,
                         const sdg_operand_t *operand, lack_t *lack) {
   if (section->listed && section->terms != operand->dims)
-    lack_add(lack, "the section has %d dimensions", section->terms);
+    lack_add(lack, "the section lists %d dimensions", section->terms);
   for (int i = 0; i < section->terms; i++) {
     const sdg_term_t *term = &section->term[i];
     int index =

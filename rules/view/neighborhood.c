@@ -55,10 +55,11 @@ static sdg_status_t pieces_check(const sdg_call_t *call) {
       same &= operand->descriptor != call->operand[j].descriptor ||
               !operand->data == !call->operand[j].data;
     if (!same)
-      return sdg_fail(SDG_E_TAG,
-                      "%s of %s is empty in one place and not in another: set "
-                      "the descriptor again",
-                      sdg_role_name(operand->role), call->entry_name);
+      return sdg_fail(
+          SDG_E_TAG,
+          "%s of %s has elements at one use of its descriptor and none at "
+          "another: set the descriptor again when that changes",
+          sdg_role_name(operand->role), call->entry_name);
   }
   return SDG_OK;
 }

@@ -43,10 +43,11 @@ static sdg_status_t side_read(const sdg_side_t *side, sdg_call_t *call,
   for (int d = 0; agreed && d < operand->dims; d++)
     if (agreed->extent[sdg_job_group()->me * agreed->dims + d] !=
         operand->extent[d])
-      return sdg_fail(SDG_E_TAG,
-                      "%s of %s is empty in one call and not in another: set "
-                      "the descriptor again",
-                      sdg_role_name(role), call->entry_name);
+      return sdg_fail(
+          SDG_E_TAG,
+          "%s of %s has elements in one call with its descriptor and none in "
+          "another: set the descriptor again when that changes",
+          sdg_role_name(role), call->entry_name);
   return SDG_OK;
 }
 

@@ -67,22 +67,22 @@ view = shard
 END
   run 78 "$sundog" rules --check net.rules
   line 2 'axis y = two'
-  line 3 "'shrad' is no kind of section; nearest: shard"
-  line 4 "'Q' is no dimension"
-  line 5 "'foo' is no op"
-  line 6 "'splt' is no key of a section; nearest: split"
-  line 7 "'whle' is no view; nearest: whole"
+  line 3 "'shrad' is not a known kind of section; nearest: shard"
+  line 4 "'Q' is not a known dimension"
+  line 5 "'foo' is not a known op"
+  line 6 "'splt' is not a known key of a section; nearest: split"
+  line 7 "'whle' is not a known value of view; nearest: whole"
   line 8 "'nonsense' is neither"
-  line 9 "section 'two' has no split"
-  line 11 "'fast' is no strategy"
+  line 9 "section 'two' has no 'split =' line"
+  line 11 "'fast' is not a known value of strategy"
   line 12 'N cannot be periodic'
-  line 13 "'dyy' is no keep"
+  line 13 "'dyy' is not a known value of keep"
   line 15 "'split' is a key of [shard]"
-  line 16 '] is missing'
+  line 16 'needs a ]'
   line 17 "section 'two' is already in line 9"
-  line 19 "'cudnnPoolng*' is no op; nearest: cudnn"
-  line 19 "'cublasXgemm' is no op"
-  line 20 "'z' is no axis of the mesh; nearest: y"
+  line 19 "'cudnnPoolng*' is not a known op; nearest: cudnn"
+  line 19 "'cublasXgemm' is not a known op"
+  line 20 "'z' is not a known axis of the mesh; nearest: y"
   faults 17
   silent out
 }
@@ -113,7 +113,7 @@ the_short_form_is_checked() {
   says err SDG-112
   run 78 "$sundog" rules --check --split H:q --mesh y=2,x=2 --view shard -n 3
   says err 'the mesh y=2,x=2 does not have 3 ranks'
-  says err "'q' is no axis of the mesh; nearest: y"
+  says err "'q' is not a known axis of the mesh; nearest: y"
   run 78 env SUNDOG_VEIW=shard "$sundog" rules --check --split H
   says err 'nearest: SUNDOG_VIEW'
   # What is asked for here counts, not what a run would take.

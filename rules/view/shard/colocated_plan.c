@@ -310,8 +310,8 @@ static sdg_status_t state_wrap(sdg_plan_t *plan, const moved_t *moved,
 }
 
 static const char bring_why[] =
-    "operands are cut in different places: they are fetched to one of these, "
-    "where the program's own call is right";
+    "the operands were cut in different places; sundog moves them to the "
+    "places of one of them, where the program's own call is right";
 
 static sdg_status_t plan_extend(const sdg_colocation_t *colocation,
                                 const sdg_tagging_t *tagging, state_t *state,

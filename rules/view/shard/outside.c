@@ -35,10 +35,10 @@ static void read_say(const char *entry_name, sdg_hint_t pieces) {
       !several_pieces(pieces & SDG_HINT_AXES) || sdg_job_rank() != 0 ||
       !*sdg_options_get()->report || atomic_exchange(&said, true))
     return;
-  sdg_log("%s reads a tensor in pieces: each rank gets only its own piece, and "
-          "values that the program computes from it are those of the piece (to "
-          "say that this is meant, write values = local in the rules, or "
-          "--piece-values local)",
+  sdg_log("%s reads a tensor in pieces: each rank gets only its own piece, so "
+          "what the program computes from it is right for this piece only. If "
+          "that is meant, write values = local in the rules, or --piece-values "
+          "local, and this line goes away",
           entry_name);
 }
 
@@ -313,15 +313,16 @@ sdg_status_t sdg_outside_value(const sdg_vector_t *vector) {
   axes_format(pieces & SDG_HINT_AXES, axes, sizeof axes);
   return sdg_fail(
       SDG_E_PIECE_VALUE,
-      "%s of %lld elements at %p, which are this rank's piece over %s: write "
-      "values = global (of all pieces together), local (of each rank's own) or "
-      "error (this message) in the section; local also if a kernel of the "
-      "program has written there since, in memory that a pool returned again%s",
+      "%s of %lld elements at %p, which a tagged call wrote as this rank's "
+      "piece over %s. Write into the section values = global for the value of "
+      "all pieces together, or values = local for each rank's own value; local "
+      "is also right if a pool returned this memory again and a kernel of the "
+      "program has written it since%s",
       vector->entry_name, (long long)vector->n, vector->x, axes,
       pieces & SDG_HINT_MIXED
-          ? ". Something else may lie between or over the pieces, so that "
-            "global may not be enough: since the tagged call a call wrote a "
-            "part of them, or does not tell where it writes (arrays of "
+          ? ". These elements may not all be of the pieces any more, and then "
+            "global is wrong: since the tagged call another call wrote a part "
+            "of them, or wrote to addresses that sundog cannot read (arrays of "
             "addresses, batches of copies in three dimensions)"
           : "");
 }

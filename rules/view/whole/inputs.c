@@ -71,9 +71,10 @@ static sdg_status_t differ(const sdg_call_t *call, const sdg_digests_t *all,
   sdg_compare_extents(operand, extents, sizeof extents);
   return sdg_fail(SDG_E_INPUTS_DIFFER,
                   "values of %s [%s] of %s differ: %s. In the whole view every "
-                  "rank reads the whole input ({rank} in the program's words? "
-                  "seeded by the clock? sums by atomics, which round "
-                  "differently each time?); SUNDOG_COMPARE=off",
+                  "rank must read the same, whole input. Is {rank} in the "
+                  "program's words? Are random numbers seeded by the rank or "
+                  "the clock? Do kernels add with atomics, which round "
+                  "differently each time? SUNDOG_COMPARE=off compares nothing",
                   sdg_role_name(operand->role), extents, call->entry_name, who);
 }
 

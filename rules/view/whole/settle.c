@@ -29,7 +29,7 @@ sdg_status_t sdg_whole_own(const char *entry_name) {
   // If that thread has ended, the next one gets its channel.
   if (atomic_load(&owner) && atomic_load(&owner) != &thread_mark &&
       atomic_load(&owner_channel) != sdg_channel_get())
-    return sdg_fail(SDG_E_VIEW_WHOLE, "%s by a second thread", entry_name);
+    return sdg_fail(SDG_E_VIEW_WHOLE, "a second thread calls %s", entry_name);
   atomic_store(&owner_channel, sdg_channel_get());
   atomic_store(&owner, &thread_mark);
   return SDG_OK;

@@ -97,7 +97,7 @@ def negative_cases(runner, completed):
             "stride=4x1 dilation=3x1 pad=5x2 n=1 c=1 k=6 groups=1 seed=1 "
             "bold=1 named=1x6x2x4 on.dy=-")
     yield item("a [local] input of as many rows as pieces of the output need",
-               [[both]] * 4, ["SDG-636", "dy is whole in both"], line=both,
+               [[both]] * 4, ["SDG-636", "dy is the same in both"], line=both,
                pieces=range(4))
     sizes = ("op=neighborhood_backward mesh=3 split=W:0 partW=0,5,11,17 n=3 c=2 "
              "size=12x5x17 dims=3 cut=0 hq=2 hv=3 kv=whole kernel=3x1x3 "

@@ -217,11 +217,12 @@ static void twice_body(int rank) {
     REQUIRE(strstr(sdg_last_error(), "SDG-624"));
   }
   product_expect(k, failing[0], "failed");
-  REQUIRE_MSG(strstr(sdg_last_error(),
-                     "with M 2, N 60, K 16, BATCH 5 on rank 0 is M 2, N 60, "
-                     "K 48 = 16+16+16, BATCH 5 by [shard down] (line 1), and "
-                     "M 2, N 60, K 16, BATCH 5 by [shard up] (line 5)"),
-              "%s", sdg_last_error());
+  REQUIRE_MSG(
+      strstr(sdg_last_error(),
+             "with M 2, N 60, K 16, BATCH 5 on rank 0 is M 2, N 60, "
+             "K 48 = 16+16+16, BATCH 5 according to [shard down] (line 1), and "
+             "M 2, N 60, K 16, BATCH 5 according to [shard up] (line 5)"),
+      "%s", sdg_last_error());
   for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
     product_expect(k, passing[i].text, passing[i].section);
   // Ranks that differ cannot have the whole.
