@@ -153,7 +153,7 @@ void checkup_libraries(checkup_t *checkup, const char *helper, int gpu) {
   int status = *helper ? helper_run(helper, found) : -1;
   if (status == -1 || status == 127) {
     checkup_say(checkup, CHECKUP_FAIL, "libraries",
-                "cannot look: %s does not start",
+                "cannot examine the libraries: %s does not start",
                 *helper ? helper : "sundog-libraries");
     checkup_remedy("build or install sundog completely");
     free(found);

@@ -109,7 +109,7 @@ static int small_number(const char *argument, struct argp_state *state) {
   char *end;
   long number = strtol(argument, &end, 10);
   if (end == argument || *end || number < 0 || number > 1000000)
-    argp_error(state, "'%s' is no number from 0 up", argument);
+    argp_error(state, "'%s' is not a number from 0 up", argument);
   return (int)number;
 }
 
@@ -169,8 +169,10 @@ static int call_explain(const explain_t *explain) {
   char *end = NULL;
   int64_t number = strtoll(explain->what, &end, 10);
   if (number < 1 || *end)
-    return command_exit(
-        sdg_fail(SDG_E_USAGE, "'%s' is no number of a call", explain->what));
+    return command_exit(sdg_fail(
+        SDG_E_USAGE,
+        "'%s' is not the number of a call, which is a number from 1 up",
+        explain->what));
   return command_exit(
       explain_call(explain->record, explain->rank, explain->thread, number));
 }
@@ -187,10 +189,10 @@ int command_explain(int argc, char **argv) {
   const sdg_error_info_t *info =
       code > 0 ? sdg_error_find((sdg_status_t)code) : NULL;
   if (!info)
-    return command_exit(sdg_fail(SDG_E_USAGE,
-                                 "'%s' is no code of this version; `sundog "
-                                 "explain` lists them",
-                                 text));
+    return command_exit(sdg_fail(
+        SDG_E_USAGE,
+        "'%s' is not a code of this version; `sundog explain` lists the codes",
+        text));
   printf("SDG-%03d: %s\n\n", code, info->summary);
   paragraph_print(info->remedy, 0);
   return EXIT_SUCCESS;

@@ -51,7 +51,8 @@ static error_t tolerance_parse(struct argp_state *state, const char *text,
   errno = 0;
   *out = strtod(text, &end);
   if (errno || end == text || *end || !(*out >= 0) || isinf(*out))
-    argp_error(state, "'%s' is no tolerance: a number from 0 up", text);
+    argp_error(state, "'%s' is not a tolerance: write a number from 0 up",
+               text);
   return 0;
 }
 

@@ -130,9 +130,9 @@ static bool behind_check(const char *as, int program, int argc, char **argv) {
           (argv[i][length] && argv[i][length] != '='))
         continue;
       fprintf(stderr,
-              "%s: %s stands behind the program '%s', which would get it; "
-              "write '%s %s ... -- %s ...', or '%s -- %s ... %s ...' if it is "
-              "the program's\n",
+              "%s: %s comes after the program '%s', so the program would get "
+              "it; write '%s %s ... -- %s ...' if it is for sundog, or '%s -- "
+              "%s ... %s ...' if it is for the program\n",
               as, ours[k], argv[program], as, ours[k], argv[program], as,
               argv[program], ours[k]);
       return true;
@@ -156,13 +156,13 @@ bool mistakes_find(const command_t *command, int argc, char **argv) {
       return false;
     if (!*argv[i]) {
       fprintf(stderr,
-              "%s: word %d is empty, where a %s belongs (an unset variable of "
-              "the shell?)\n",
+              "%s: argument %d is empty, but must be a %s (is a variable of "
+              "the shell unset?)\n",
               as, i, runs ? "program" : "name");
       return true;
     }
     if (!words) {
-      fprintf(stderr, "%s: takes no words, and '%s' is one (see %s --help)\n",
+      fprintf(stderr, "%s: takes no arguments, but got '%s' (see %s --help)\n",
               as, argv[i], as);
       return true;
     }

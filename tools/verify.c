@@ -85,7 +85,8 @@ static error_t verify_parse(int key, char *argument, struct argp_state *state) {
   case KEY_RTOL:
   case KEY_ATOL:
     if (!(strtod(argument, &end) >= 0) || end == argument || *end)
-      argp_error(state, "'%s' is no tolerance: a number from 0 up", argument);
+      argp_error(state, "'%s' is not a tolerance: write a number from 0 up",
+                 argument);
     *(key == KEY_RTOL ? &verify->rtol : &verify->atol) = argument;
     return 0;
   case KEY_CALLS:

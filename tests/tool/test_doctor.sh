@@ -42,7 +42,7 @@ a_missing_helper_fails() {
   layout "$work/other"
   host_copy
   run 1 other/tools/sundog doctor --device host
-  says out 'fail  libraries: cannot look'
+  says out 'fail  libraries: cannot examine the libraries'
 }
 a_library_that_is_not_preloaded_fails() {
   layout "$work/other"

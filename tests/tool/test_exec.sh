@@ -160,7 +160,7 @@ a_program_that_ignores_its_errors_fails() {
   local failed='echo text >"$SUNDOG_REPORT/failed-$$"'
   run 125 "$sundog" exec --alone "${split[@]}" -- sh -c "$failed; $matched"
   says err 'SDG-721 [rank 0]'
-  says err '1 process had calls refused and did not join: text'
+  says err '1 process could not join, and sundog refused calls of theirs: text'
   RANK=1 WORLD_SIZE=2 run 125 "$sundog" exec "${split[@]}" -- sh -c \
     'printf "{\"rank\":1,\"matched\":3,\"refused\":2,\"calls\":[]}" \
        >"$SUNDOG_REPORT/rank-1.json"'
@@ -185,7 +185,7 @@ within_another_command_it_is_part_of_that() {
 $matched
 END
   run 125 "$sundog" exec --alone "${split[@]}" -- sh program
-  says err 'did not join: no'
+  says err 'refused calls of theirs: no'
   mkdir kept
   for _ in first second; do
     SUNDOG_REPORT=$PWD/kept run 0 "$sundog" exec --alone "${split[@]}" -- \

@@ -83,7 +83,7 @@ a_failed_print_is_a_failure() {
 unknown_codes_are_refused() {
   for code in 0 999 SDG- x 7x --; do
     run 64 "$sundog" explain -- "$code"
-    says err 'is no code'
+    says err 'is not a code'
   done
 }
 the_bench_says_what_it_measures() {

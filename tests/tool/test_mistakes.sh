@@ -71,7 +71,7 @@ empty_words() {
   local verb
   for verb in run exec inspect; do
     wrong "$verb" ''
-    says err 'a program belongs'
+    says err 'must be a program'
     wrong "$verb" -- '' x
   done
   wrong verify -n 2 --calls 3 -- ''
@@ -109,7 +109,7 @@ options_behind_the_program() {
 }
 words_where_there_are_none() {
   wrong options SUNDOG_SPLIT
-  says err "takes no words, and 'SUNDOG_SPLIT' is one"
+  says err "takes no arguments, but got 'SUNDOG_SPLIT'"
 }
 folders_and_files_that_are_not_there() {
   mkdir folder

@@ -239,7 +239,7 @@ two_simultaneous_runs_do_not_mix() {
 nothing_matched_is_an_error() {
   run 125 "$sundog" run -n 2 "${split[@]}" -- true
   says err 'SDG-717'
-  says err 'no call of cuDNN was seen'
+  says err 'exit functions called cuDNN'
   run 125 "$sundog" run -n 2 "${split[@]}" -- sh -c "${matched/:1/:0}"
   says err 'SDG-717'
 }
@@ -312,7 +312,7 @@ faulty_options_stop_the_run_before_it_starts() {
   says err 'nearest: SUNDOG_SPLIT'
   printf '[shard a]\nsplti = H\n' >r
   run 125 "$sundog" run -n 2 --rules r -- touch started
-  says err "r:2: 'splti' is no key of a section; nearest: split"
+  says err "r:2: 'splti' is not a known key of a section; nearest: split"
   run 64 "$sundog" run -n 0 -- touch started
   run 64 "$sundog" run -n 1x -- touch started
   run 64 "$sundog" run --device gpu -- touch started

@@ -26,9 +26,9 @@ the_nearest_tensor_is_named() {
   rules '[shard x]' 'match = N C>=7 H' 'split = H' 'view = whole'
   solver 125 --rules net.rules
   says err 'SDG-717'
-  says err 'calls were looked at'
+  says err 'calls were seen'
   grep -qE "nearest: cudnn[A-Za-z0-9]+, [a-z]+ 1x1x[0-9x]+, for section 'x': C>=7 is required, it is 1" err
-  lacks err 'no call of cuDNN'
+  lacks err 'exit functions called cuDNN'
   # Ranks join, as of a split dimension none knows the whole alone.
   rules '[shard x]' 'match = N C H>=9999' 'split = H' 'view = shard' '[local]'
   solver 125 --rules net.rules
@@ -61,7 +61,7 @@ products_are_seen_where_rules_are_about_them() {
 a_program_without_cudnn_is_told_from_others() {
   rules '[shard p]' 'split = H' 'view = whole'
   run 125 "$sundog" run -n 2 --device host --rules net.rules -- true
-  says err 'no call of cuDNN was seen'
+  says err 'exit functions called cuDNN'
   lacks err 'nearest'
 }
 static_libraries_get_a_remedy() {

@@ -106,7 +106,7 @@ sdg_status_t pieces_shape(const pieces_t *pieces, int *out_dims,
         (*end && *end != ','))
       return sdg_fail(
           SDG_E_USAGE,
-          "--shape '%s' is no list of at most %d sizes like 100,200",
+          "--shape '%s' is not a list of at most %d sizes, as in 100,200",
           pieces->shape, SDG_DIMS_MAX);
     out_extent[dims++] = extent;
     if (*end == '\0')

@@ -345,11 +345,11 @@ static void undivided_print(const calls_t *calls, const candidate_t *chosen,
       gains |= candidate_gains(call, chosen->split[k].dim);
     if (!gains || candidate_gains(call, split->dim) || left++ >= SAID_MOST)
       continue;
-    printf("    not by it: %s on %s\n", call->entry,
+    printf("    gains nothing: %s on %s\n", call->entry,
            extents_text(&call->operand[0], text, sizeof text));
   }
   if (left > SAID_MOST)
-    printf("    not by it: %d more\n", left - SAID_MOST);
+    printf("    gains nothing: %d more calls\n", left - SAID_MOST);
 }
 
 void choices_axes_print(const calls_t *calls, const sdg_mesh_t *mesh,

@@ -151,8 +151,8 @@ static void plan_print(const found_t *found) {
   printf("  calls     %" PRId64 " of the vendor's function, %" PRId64
          " bytes of scratch\n",
          number_of(plan, "subcalls"), number_of(plan, "scratch_bytes"));
-  printf("  alike     %" PRId64 " calls of this rank, the first %" PRId64
-         ", the last %" PRId64 "\n",
+  printf("  same plan %" PRId64 " calls of this rank, from call %" PRId64
+         " to call %" PRId64 "\n",
          found->same, found->first_same, found->last_same);
 }
 

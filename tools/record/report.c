@@ -200,8 +200,8 @@ static sdg_status_t nothing_fail(const char *folder, int reports) {
   seen_t seen = seen_read(folder);
   if (seen.calls > 0 && *seen.nearest)
     return sdg_fail(SDG_E_NOTHING_MATCHED,
-                    "%" PRId64 " calls were looked at, and no tensor of them "
-                    "is one that the rules split; nearest: %s",
+                    "%" PRId64 " calls were seen, and the rules split none of "
+                    "their tensors; nearest: %s",
                     seen.calls, seen.nearest);
   if (seen.opaque > 0)
     return sdg_fail(SDG_E_NOTHING_MATCHED,
@@ -209,19 +209,20 @@ static sdg_status_t nothing_fail(const char *folder, int reports) {
                     " calls), which hide their tensors; no other call was seen",
                     seen.opaque);
   if (seen.calls > 0 || reports > 0)
-    return sdg_fail(SDG_E_NOTHING_MATCHED,
-                    "%" PRId64 " calls were looked at, and none has a tensor "
-                    "that the rules split",
-                    seen.calls);
+    return sdg_fail(
+        SDG_E_NOTHING_MATCHED,
+        "%" PRId64
+        " calls were seen, and the rules split none of their tensors",
+        seen.calls);
   if (seen.strangers > 0)
     return sdg_fail(
         SDG_E_NOTHING_MATCHED,
         "cuDNN was called only by a process that is not a rank (%" PRId64
-        " calls): a child of one, or a second one in its place",
+        " calls): a child of a rank's process, or a second process of a rank",
         seen.strangers);
   return sdg_fail(SDG_E_NOTHING_MATCHED,
-                  "no call of cuDNN was seen, nor of cuBLAS where rules are "
-                  "about products, in a process that ran its exit functions");
+                  "no process that ran its exit functions called cuDNN (or "
+                  "cuBLAS, if the rules have sections for products)");
 }
 
 // Prints a warning if the rules match but every rank did all the work.
@@ -248,9 +249,9 @@ static sdg_status_t space_check(const call_table_t *table, const char *folder) {
     return SDG_OK;
   return sdg_fail(
       SDG_E_REPORT,
-      "the report of rank %d in %s is %s%s: nothing is known of its calls",
+      "the report of rank %d in %s is %s%s, so its calls are unknown",
       table->cut >= 0 ? table->cut : table->missing, folder,
-      table->cut >= 0 ? "cut short" : "not there",
+      table->cut >= 0 ? "incomplete" : "missing",
       full ? ", where no space is left" : "");
 }
 
@@ -275,13 +276,14 @@ sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
   int launchers = words_read(folder, "unlaunched-", kernel, sizeof kernel);
   if (launchers > 0)
     status = sdg_fail(SDG_E_CALLS_REFUSED,
-                      "a kernel of the program, which the host device cannot "
-                      "run (%s, in %d process%s); use --device cuda",
+                      "the host device cannot run kernels of the program (%s, "
+                      "in %d process%s); use --device cuda",
                       kernel, launchers, launchers == 1 ? "" : "es");
   else if (asked && strays > 0)
-    status = sdg_fail(SDG_E_CALLS_REFUSED,
-                      "%d process%s had calls refused and did not join: %s",
-                      strays, strays == 1 ? "" : "es", failure);
+    status = sdg_fail(
+        SDG_E_CALLS_REFUSED,
+        "%d process%s could not join, and sundog refused calls of theirs: %s",
+        strays, strays == 1 ? "" : "es", failure);
   if (asked && status == SDG_OK)
     status = space_check(&table, folder);
   if (!asked || status != SDG_OK)
@@ -294,7 +296,7 @@ sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
     status =
         sdg_fail(SDG_E_REPORT_LOST, "rank %d left no report", table.missing);
   if (whole && status == SDG_E_NOTHING_MATCHED)
-    sdg_log("in the whole view each rank has computed everything, as one rank "
+    sdg_log("in the whole view each rank computed everything, as a single rank "
             "would");
   full_say(&table, ranks);
   call_table_free(&table);

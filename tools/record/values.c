@@ -200,8 +200,9 @@ static bool piece_fits(const sdg_values_head_t *whole,
   for (int d = 0; fits && d < whole->dims; d++)
     fits = piece->hi[d] <= whole->hi[d];
   if (!fits && strcmp(whole->entry, piece->entry) == 0)
-    printf("first difference: call %" PRId64 " %s, %s of rank %d has another "
-           "type or reaches beyond that of one rank\n",
+    printf("first difference: call %" PRId64
+           " %s, %s of rank %d has another type than on one rank, or reaches "
+           "beyond its extents\n",
            piece->call, piece->entry, sdg_role_name((sdg_role_t)piece->role),
            rank);
   return fits;
@@ -240,8 +241,8 @@ static bool outputs_compare(compare_t *compare) {
 static sdg_status_t nothing_fail(const compare_t *compare, int calls) {
   if (compare->seen == 0)
     return sdg_fail(SDG_E_VERIFY,
-                    "the first %d calls of one rank have no output that can "
-                    "be compared",
+                    "the first %d calls of the run on one rank have no output "
+                    "that can be compared",
                     calls);
   if (compare->seen_many > 0)
     return sdg_fail(SDG_E_VERIFY,
@@ -250,8 +251,8 @@ static sdg_status_t nothing_fail(const compare_t *compare, int calls) {
                     calls);
   return sdg_fail(
       SDG_E_VERIFY,
-      "none of the first %d calls is tagged and has outputs that one rank has, "
-      "too; if tagged calls come later, give more with --calls",
+      "none of the first %d calls is tagged and has an output that the run on "
+      "one rank has, too; if tagged calls come later, raise --calls",
       calls);
 }
 

@@ -108,7 +108,7 @@ only_the_first_process_of_a_rank_joins() {
   for r in 0 1; do
     says err$r SDG-201
     says err$r "SDG-721 [rank $r]"
-    says err$r '1 process had calls refused and did not join'
+    says err$r '1 process could not join, and sundog refused calls'
     says err$r 'did not start process'
     lacks out$r 'second 0'
     [ ! -e second.$r.npy ]
@@ -121,7 +121,7 @@ a_run_in_which_a_process_was_no_rank_fails() {
     sh program "${solver[@]}"
   says err SDG-201
   says err 'SDG-721'
-  says err '2 processes had calls refused and did not join'
+  says err '2 processes could not join, and sundog refused calls'
 }
 earlier_preloads_stay_in_front() {
   local first=$top/build/interpose/first.so
