@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The families of ops that the equivalence tester knows: the classes of this
-folder's modules that name ops."""
+"""Lists the families of ops that the equivalence tester knows: the classes in
+this folder's modules that have `ops`."""
 import importlib
 import pkgutil
 

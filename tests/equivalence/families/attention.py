@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Multi-head attention, forward and with its gradients, by the definition: head
-h of query t is the mean of the values that t sees, weighted by the softmax of
-its products with their keys."""
+"""Multi-head attention, forward and with its gradients. The reference follows
+the definition: a head of query t is the mean of the values that t sees,
+weighted by the softmax of the products of t with their keys."""
 import numpy as np
 
 from cases import HERE, Setting, copy_of
@@ -10,20 +10,25 @@ from tensors import Tensor, eps, math_eps
 
 DIMS = ("SEQ", "BATCH", "BEAM", "HEAD")
 AXES = ("0123", "1023", "2103", "0213", "1203", "2013")
-FAR = 1 << 20  # a window without bound
+FAR = 1 << 20  # the window has no bound on this side
 SIZES = ("q", "k", "v")
 
 
 class Attention(Family):
-    """window: keys before and after the query that it sees. seq, keys: lengths
-    of the queries' and the keys' sequences; without `keys` they are one.
-    lengths, klengths: of the queries' sequences, batch by batch, beam by beam,
-    and of the keys', which are padded to these; 0: all are full; nan: whether
-    padding is no number; hole: which key is none. sizes: of the vectors of
-    queries, keys and values; projected: of theirs and of the output's, 0 where
-    there is none. axes: for each of the four, which order it has in memory. here: "queries" or "keys", which every rank has all
-    of; then `part` cuts the other's sequences; by: "tag" or "section", which says
-    so in the shard view."""
+    """Words of a case:
+    window: how many keys before and after itself a query sees.
+    seq, keys: the lengths to which the sequences of queries and of keys are
+    padded; keys is seq if it is not given.
+    lengths, klengths: the lengths of the sequences of queries (for each batch
+    and beam) and of keys (for each batch) without padding; 0: all are full.
+    nan: padding is NaN. hole: the index of a key that is NaN; -1: none.
+    sizes: elements of a query's, a key's and a value's vector.
+    projected: elements of these and of the output's vector after the
+    projection; 0: no projection.
+    axes: for q, k, v and o, the number of an order in AXES.
+    here: "queries" or "keys": every rank has all of these, and `part` cuts the
+    other sequences. by: "tag" or "section", whichever says so in the shard
+    view."""
     ops = sharded = ("attention",)
     splits = DIMS
     own_strategies = ("auto", "halo", "heads", "gather")
@@ -41,7 +46,8 @@ class Attention(Family):
         return case
 
     def setting(self, rng, view):
-        """Of one start: windows stand in the rules."""
+        """Returns a setting; its cases share a window, because that is in the
+        rules."""
         ranks = rng.choice([1, 2, 3, 3, 4, 5, 8])
         mesh, split = [ranks], {"SEQ": [0]}
         if ranks == 4 and rng.random() < 0.5:
@@ -124,7 +130,8 @@ class Attention(Family):
         return None
 
     def shorten(self, rng, case):
-        """Padded sequences; keys mostly as long as their queries."""
+        """Makes sequences shorter than their padded length; those of keys are
+        mostly as long as those of their queries."""
         def length(most):
             return rng.choice([most, rng.randint(1, most)])
         case["lengths"] = [length(case["seq"]) for _ in
@@ -145,19 +152,19 @@ class Attention(Family):
             case["ragged"] = 0
 
     def cuts(self, case):
-        """What is cut, and the whole of it."""
+        """Returns the dimensions that may be cut, with their extents."""
         return (("SEQ", case["keys" if case["here"] == "queries" else "seq"]),
                 ("BATCH", case["n"]))
 
     def scatter(self, rng, setting, case):
-        """Now and then operands that are cut elsewhere than the queries. Tags
-        of some make tags of all: what has none is cut as the first that has
-        one."""
+        """Sometimes cuts operands in other places than the queries. If some
+        have a tag, all get one: sundog takes an operand without a tag to be cut
+        as the first operand that has one."""
         if setting.view != "shard" or setting.sum != "yes" or case["twice"] or \
                 case["here"] or padded(case) or setting.ranks() == 1 or rng.random() > 0.4:
             return
         tensors = {t.name: t for t in self.tensors(case)}
-        if rng.random() < 0.3:  # no tags: other parts, or all on every rank
+        if rng.random() < 0.3:  # no tags: cut otherwise, or whole on every rank
             for name in [n for n in ("k", "v", "o", "do") if n in tensors and
                          setting.strategy != "heads" or n == "o"]:
                 word = rng.choice(["", self.parts(rng, tensors[name]),
@@ -195,7 +202,7 @@ class Attention(Family):
                 case["on." + name] = word or "local"
 
     def parts(self, rng, t):
-        """The same dimensions in other parts."""
+        """Returns a word that cuts the same dimensions in other places."""
         cut = {}
         for dim, first in t.cut.items():
             size = first[-1]
@@ -204,7 +211,8 @@ class Attention(Family):
         return words_of(cut, {})
 
     def split(self, rng, setting, axes, t, dims):
-        """Some of these dimensions over some of the axes, as a tag; or ""."""
+        """Returns a word that splits some of these dimensions over some of the
+        axes, as a tag does; or ""."""
         split, cut = {}, {}
         for axis in axes:
             if rng.random() < 0.85:
@@ -246,7 +254,8 @@ class Attention(Family):
                              case["twice"] or
                              not case["seq"] <= HERE < case["keys"] or
                              case.get("strategy") == "heads" or
-                             # Which rank's terms would the program take?
+                             # Unclear which rank's terms a program
+                             # would take.
                              case["here"] == "queries" and case["train"] and
                              case["beam"] > 1 and setting.sum != "yes"):
             return False
@@ -254,7 +263,7 @@ class Attention(Family):
                 case["keys"] != case["seq"] and not case["here"] and (
                     min(case["window"]) < FAR or
                     case["keys"] < setting.pieces("SEQ")))):
-            return False  # rows mean the same only where they are cut alike
+            return False  # a window counts rows: cut queries and keys alike
         for dim, whole in self.cuts(case):
             first = case["part"].get(dim)
             if (first is None) != (dim not in case["split"]):
@@ -357,7 +366,7 @@ class Attention(Family):
         return found
 
     def placed(self, case):
-        """What has one descriptor is in one place."""
+        """Returns the operands; those with one descriptor get one placement."""
         beside = {"residual": "q", "dq": "q", "dk": "k",
                   "dv": "k" if case["same"] else "v"}
         tensors = self.tensors(case)
@@ -378,7 +387,7 @@ class Attention(Family):
             words["v"] = "k"
         if case["here"] or self.scattered(case):
             words["first"] = local.first["q"][0] - local.first["k"][0]
-        if self.scattered(case):  # what the call sees of keys and vectors
+        if self.scattered(case):  # the extents that the call states
             words.update(zip(("limit", "qs", "ks", "vs"),
                              (case["keys"], *case["sizes"])))
         return [call("attention", {}, list(local), **words)]
@@ -403,8 +412,8 @@ def padded(case):
 
 
 def blind(case):
-    """Whether some rank has queries of a sequence to which every key in reach
-    is padding: in the shard view refused."""
+    """Returns whether some rank has queries of a sequence that can see only
+    padding. The shard view refuses such calls."""
     queries, keys = inside(case, "lengths"), inside(case, "klengths")
     if case["here"] == "queries":
         return False
@@ -418,20 +427,20 @@ def blind(case):
 
 
 def by_heads(case, setting):
-    """Whether each rank can have heads of its own."""
+    """Returns whether the strategy `heads` is possible."""
     return setting.view == "whole" or (
         min(case["projected"][:3]) > 0 and case["beam"] == 1 and
         case["heads"] % setting.pieces("SEQ") == 0)
 
 
 def lengths_of(case, key):
-    """As a list; None where all are full."""
+    """Returns the lengths as a list; None if all sequences are full."""
     found = case[key]
     return found if isinstance(found, list) else [found] if found else None
 
 
 def inside(case, key):
-    """[time, batch, beam] of queries or keys: whether it is no padding."""
+    """Returns [time, batch, beam]: whether a query or key is not padding."""
     time, beams = (case["keys"], 1) if key == "klengths" else \
         (case["seq"], case["beam"])
     found = lengths_of(case, key) or [time] * (case["n"] * beams)
@@ -440,7 +449,7 @@ def inside(case, key):
 
 
 def vector_of(case):
-    """Elements of an output vector."""
+    """Returns the number of elements of an output vector."""
     pv, po = case["projected"][2:]
     return po or case["heads"] * (pv or case["sizes"][2])
 
@@ -459,8 +468,9 @@ def cut(rng, setting, dim, total):
 
 
 def weights_of(case):
-    """Where the matrices and biases lie in the weights: for each of q, k, v, o
-    (offset, rows, columns), all matrices first, as cuDNN has them."""
+    """Returns where matrices and biases are in the weights, in cuDNN's order:
+    for q, k, v, o (0 to 3) the matrices as (offset, rows, columns), then (4 to
+    7) the biases as (offset, columns); and the number of weights as "count"."""
     heads, at, out = case["heads"], 0, {}
     into = [case["projected"][0] or case["sizes"][0],
             case["projected"][1] or case["sizes"][1],
@@ -482,7 +492,7 @@ def weights_of(case):
 
 
 class Pair:
-    """Values, and the sums of the magnitudes of their terms."""
+    """Values, and the sums of the magnitudes of the terms in each."""
 
     def __init__(self, value, terms=None):
         self.value = value
@@ -495,7 +505,7 @@ class Pair:
         return Pair(self.value @ other.value, self.terms @ other.terms)
 
     def of(self, function, *rest):
-        """A function that moves elements about, or adds them."""
+        """Applies a function that rearranges or adds elements."""
         return Pair(function(self.value, *rest), function(self.terms, *rest))
 
 
@@ -511,7 +521,7 @@ class Definition:
         self.heads = case["heads"]
 
     def trim(self, x, keys=False):
-        """Zeros where there is padding."""
+        """Returns x with zeros in place of padding."""
         return np.where((self.keys if keys else self.queries)[..., None], x, 0)
 
     def matrix(self, i):
@@ -519,7 +529,7 @@ class Definition:
         return Pair(self.t["w"][at:at + rows * columns].reshape(rows, columns))
 
     def project(self, x, i):
-        """(batch, beam, time, heads, size): as the heads see them."""
+        """Returns what the heads see of x: (batch, beam, time, heads, size)."""
         x = x.of(np.moveaxis, 0, 2)
         if i not in self.where:
             return x.of(lambda a: np.repeat(a[..., None, :], self.heads, 3))
@@ -531,7 +541,7 @@ class Definition:
         return y.of(lambda a: a.reshape(*a.shape[:-1], self.heads, -1))
 
     def seen(self):
-        """Which keys each query sees: [batch, 1, 1, query, key]."""
+        """Returns [batch, 1, 1, query, key]: whether the query sees the key."""
         return self.window() & np.moveaxis(self.keys, 0, 2)[..., None, None, :]
 
     def window(self):
@@ -576,8 +586,9 @@ class Definition:
         return out.of(self.trim)
 
     def through(self, d, i):
-        """A gradient of what heads see, (batch, beam, heads, time, size), to
-        that of the vectors; and of the parameters."""
+        """Takes the gradient of what heads see, (batch, beam, heads, time,
+        size). Returns the gradient of the vectors, and the gradient of the
+        projected vectors (None without a projection)."""
         flat = d.of(lambda a: np.moveaxis(a, 2, 3))
         if i not in self.where:
             return flat.of(np.sum, 3), None
@@ -634,7 +645,7 @@ class Definition:
     def results(self):
         found = {"o": self.forward()}
         if self.case["twice"]:
-            # What came out was rounded to its type.
+            # The first output was rounded to its type.
             o = found["o"]
             o = Pair(o.value, o.terms + abs(o.value) * (
                 eps(self.case["type"]) / math_eps(self.case["type"])))

@@ -9,9 +9,9 @@ from families.windows import (cuts_in, cuts_out, draw_cuts_out, folded,
 from tensors import Tensor, eps, math_eps
 
 WORDS = ("pad", "stride", "dilation", "groups", "flipped", "alpha", "beta")
-# Programs may ask for an algorithm of these by trying them.
+# cudnnFind...Algorithm exists for these ops; it tries algorithms.
 FINDS = ("conv_forward", "conv_data", "conv_filter")
-# Sums of half type are rounded to it at every term.
+# How much larger rounding is if every partial sum is rounded to half.
 HALF = eps("half") / math_eps("half")
 
 
@@ -40,16 +40,16 @@ class Convolution(Family):
         case["c"] *= case["groups"]
         case["k"] = case["groups"] * rng.randint(1, 4)
         case["flipped"] = int(rng.random() < 0.3)
-        case["holes"] = rng.choice([0] * 5 + [1, 1, 2])  # infinities; NaN, too
+        case["holes"] = rng.choice([0] * 5 + [1, 1, 2])  # 1: inf, 2: NaN, too
         if case["op"] == "conv_data" and rng.random() < 0.4:
-            case["given"] = "dy"  # as a transposed convolution
+            case["given"] = "dy"  # part cuts dy, as in a transposed convolution
         if case["op"] in FINDS and not setting.keep:
-            # Tries in the program's memory write to the output.
+            # 2: tries in the memory of the program, which overwrite the output.
             case["finds"] = rng.choice([0] * 4 + [1, 2 * (not case["beta"])])
         if case["type"] == "half" and rng.random() < 0.2:
             case["sums"] = "half"
         elif case["op"] == "conv_forward" and rng.random() < 0.05:
-            # Whole numbers into floats, as GPUs take them.
+            # GPUs take int8 with these words only; the results are floats.
             case.update(type="int8", groups=1, flipped=0, gap=0, holes=0,
                         dilation=[1] * spatial, c=4 * rng.randint(1, 2),
                         k=4 * rng.randint(1, 2),
@@ -57,14 +57,14 @@ class Convolution(Family):
         if case["op"] == "conv_fused":
             case["act"] = rng.choice(["relu", "relu", "none"])
             case["zy"] = int(rng.random() < 0.3)
-            if case["act"] == "relu":  # it may make 0 of NaN
+            if case["act"] == "relu":  # relu may turn NaN into 0
                 case["holes"] = 0
 
     recut = staticmethod(draw_cuts_out)
 
     def scatter(self, rng, setting, case):
         super().scatter(rng, setting, case)
-        if self.scattered(case):  # tries do not move operands
+        if self.scattered(case):  # cudnnFind... does not move operands
             case.pop("finds", None)
 
     def legal(self, case):
@@ -82,12 +82,12 @@ class Convolution(Family):
             xcut, ycut = cuts_in(case), case["part"]
         else:
             xcut, ycut = case["part"], cuts_out(case)
-        # Of channels only those of x are cut, and of filters.
+        # Channels of x and of the filter may be cut, those of y never.
         ycut = {dim: first for dim, first in ycut.items() if dim != "C"}
         wcut = {dim: first for dim, first in xcut.items()
                 if dim == "C" and case["groups"] == 1}
 
-        # Whole numbers make floats.
+        # int8 operands have float results.
         numbers, made = ({}, {}) if case["type"] != "int8" else \
             ({"values": (-9, 9)}, {"type": "float"})
 
@@ -162,7 +162,7 @@ class Convolution(Family):
             return {"y": blend(case, value, terms, t["y"])}
         if op == "conv_data":
             value, terms = both(data_gradient, case, t["dy"], t["w"])
-            if "wrap" in case:  # what wraps around is stored before it is added
+            if "wrap" in case:  # rows around the end are stored first
                 terms = terms * eps(case["type"]) / math_eps(case["type"])
             return {"dx": blend(case, value, terms, t["dx"])}
         if op == "conv_filter":
@@ -183,8 +183,8 @@ class Convolution(Family):
         return bool(case["holes"])
 
     def exact(self, case):
-        # Images around the end are stored in their type before they are added,
-        # and pieces have others of them than the whole.
+        # Rows that wrap around the end are rounded to their type before they
+        # are added, and pieces wrap other rows than the whole.
         rounds = case.get("wrap") and case["type"] in ("half", "bfloat16")
         return case["op"] in ("conv_forward", "conv_fused") or \
             case["op"] == "conv_data" and not sends_back(case) and not rounds
@@ -203,8 +203,8 @@ class Convolution(Family):
 
 
 class Gradients(Convolution):
-    """The gradient of the filter, then that of the data, of a dy that a call
-    makes before: for which the halo of dy may come early."""
+    """The gradients of the filter and of the data. A call before them writes
+    dy, so the halo of dy can be sent during the first gradient."""
     ops = ("conv_gradients",)
     sharded = ops
     moves = ()
@@ -239,21 +239,23 @@ class Gradients(Convolution):
 
 
 class Step(Gradients):
-    """Forward, then both gradients: for which the halo of x may be kept."""
+    """A forward call, then both gradients, which can use the halo of x that the
+    forward call fetched."""
     ops = ("conv_step",)
     sharded = ops
     PAIR = ("conv_forward", "conv_filter", "conv_data")
 
 
 def sends_back(case):
-    """Whether rows of a data gradient may be sums of what ranks have made."""
+    """Returns whether a rank may compute terms of dx for rows of other ranks,
+    which add them."""
     return case.get("strategy", "auto") in ("auto", "adjoint") and \
         case["type"] in ("float", "double")
 
 
 def make_holes(case, t, cut):
-    """Infinities, and in cases of 2 NaN, in few places of one operand: of data
-    near where it is cut, or anywhere."""
+    """Puts a few infinities (with holes=2 also NaN) into one operand: anywhere,
+    or if it is not the filter, near the places where it is cut."""
     if not case["holes"]:
         return
     rng = np.random.default_rng(case["seed"])
@@ -270,12 +272,12 @@ def make_holes(case, t, cut):
 
 
 def both(function, case, a, b):
-    """A sum of products, and the sum of their magnitudes."""
+    """Returns a sum of products, and the sum of their magnitudes."""
     return function(case, a, b), function(case, abs(a), abs(b))
 
 
 def grouped(case, a):
-    """Channels as groups and channels of a group."""
+    """Splits the dimension of channels into groups and channels of a group."""
     groups = case["groups"]
     return a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])
 
@@ -286,8 +288,8 @@ def grouped_filter(case, w):
 
 
 def places(case):
-    """Of each tap: its place in the filter, outputs, inputs. cuDNN's
-    CONVOLUTION turns the filter round."""
+    """Yields for each tap its place in the filter, and the slices of outputs
+    and of inputs that it connects. CUDNN_CONVOLUTION turns the filter round."""
     for tap, out, inside in taps(case):
         if case["flipped"]:
             tap = tuple(k - 1 - t for k, t in zip(case["kernel"], tap))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropout, twice forward and once backward. Which elements are dropped is the
-device's affair: several ranks have to drop those of one."""
+"""Dropout, twice forward and once backward. The device chooses which elements
+are dropped; several ranks must drop the same elements as one rank."""
 from families.family import Family, call, common, shape
 from tensors import Tensor, math_eps
 
@@ -19,10 +19,11 @@ class Dropout(Family):
         case["drop"] = rng.choice([0, 0.1, 0.5, 0.5, 0.75, 1])
 
     def legal(self, case):
-        return case["type"] != "bfloat16"  # cuDNN has none
+        return case["type"] != "bfloat16"  # cuDNN does not support it
 
     def meets(self, case, tensors):
-        # Two that are on every rank look like pieces of a larger one.
+        # If both are whole on every rank, they look like pieces of a larger
+        # tensor.
         of = {t.name: t for t in tensors}
         return all(of[a].cut or of[b].cut for a, b in (("x", "y"),
                                                        ("dy", "dx")))
@@ -37,7 +38,8 @@ class Dropout(Family):
         return [call("dropout", case, local, "drop", "seed")]
 
     def reference(self, case, t):
-        """Each is zero or scaled: both are as far from half of it."""
+        """An element is 0 or scaled. The reference is half of the scaled value,
+        which is equally far from both."""
         scale = 0 if case["drop"] == 1 else 1 / (1 - case["drop"])
         right = {}
         for to, of in ("y", "x"), ("dx", "dy"):

@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of the families of ops: the questions that each family answers, the
-words that every case has, and the way a failing case is made smaller."""
+"""The base class of the families of ops: what each family must define, the
+words that every case has, and how a failing case is made smaller."""
 from cases import DIMS, copy_of, draw_parts
 
 
 class Family:
     """ops: the rows of op_case that the family makes cases for.
-    sharded: the ops that run in pieces; other ops run on one rank and in the
-    whole view only.
+    sharded: the ops that can run on pieces; the tester runs other ops on one
+    rank and in the whole view only.
     splits: letters of dimensions that may be cut.
     views: the views that the family supports.
     periodic: dimensions may wrap around.
-    keeps: see kept().
-    merges: `window = global` in the rules applies to it.
-    combines: one result uses elements of several ranks, so a dimension with
-    one element on each rank counts as replicated.
-    preload: its calls are sundog's own functions, on one rank too.
-    lists: words with a number for each spatial dimension, and their least
-    values.
-    simple: other words with their simplest values, for making cases smaller.
+    keeps: a result may keep its old values in part (beta); see kept().
+    merges: the family can run with `window = global` in the rules.
+    combines: one element of a result needs elements of several ranks, so sundog
+    takes a dimension with one element on each rank for a replicated one.
+    preload: the calls are functions of sundog, so one rank needs it preloaded,
+    too.
+    lists: words that have one number for each spatial dimension, with the least
+    value of a number.
+    simple: other words with their simplest values, which smaller() tries.
     moves: tensors that may be cut differently from the others.
-    anywhere: exact results have the same bits then.
-    sizes_tell: the sizes of the other tensors show whether a tensor without
-    section or tag is whole on every rank."""
+    anywhere: exact results have the same bits even if operands were moved.
+    sizes_tell: if a tensor has neither a section nor a tag, the sizes of the
+    other tensors show whether it is whole on every rank."""
     ops = ()
     sharded = ()
     splits = "NDHW"
@@ -34,47 +35,50 @@ class Family:
     preload = False
     lists = {}
     simple = {}
-    own_strategies = ()  # in place of repair and extend
+    own_strategies = ()  # replace repair and extend
     moves = ()
     anywhere = False
     sizes_tell = True
 
-    # ---- for each family to say -----------------------------------------
+    # ---- what each family defines ----------------------------------------
 
     def words(self, rng, setting, case):
         """Adds the family's own words to a case that has n, c, type, order, gap
-        and so on. `size` follows from them; see least_size()."""
+        and so on. draw() chooses `size` afterwards, at least least_size()."""
 
     def least_size(self, case, i):
         """Returns the least extent of spatial dimension i."""
         return 1
 
     def legal(self, case):
-        """Whether cuDNN takes it."""
+        """Returns whether cuDNN accepts the case."""
         return True
 
     def tensors(self, case):
-        """The operands, in any order."""
+        """Returns the operands, in any order."""
         raise NotImplementedError
 
     def derive(self, case, values):
-        """Computes inputs that depend on others (the y of a gradient)."""
+        """Computes inputs that depend on other inputs (the y of a gradient)."""
 
     def calls(self, case, local):
-        """Lines for op_case. local: extents of each tensor on this rank."""
+        """Returns lines for op_case. local: extents of each tensor on this
+        rank."""
         raise NotImplementedError
 
     def reference(self, case, values):
-        """For each result its float64 value and the sum of its terms'
-        magnitudes; values: the operands before the call."""
+        """Returns for each result its float64 value, and the sum of the
+        magnitudes of the terms in it. values: the operands before the call."""
         raise NotImplementedError
 
     def exact(self, case):
-        """Whether N ranks give the bits of one, per engine of the host."""
+        """Returns whether N ranks must give the same bits as one rank, if the
+        host device uses the same engine."""
         return True
 
     def pads(self, case):
-        """Whether infinities may meet the zeros of a padding."""
+        """Returns whether a device may multiply infinities by zeros of the
+        padding (which gives NaN)."""
         return False
 
     def strategies(self, case, setting):
@@ -82,56 +86,58 @@ class Family:
         return ("auto", "repair", "extend", "adjoint")
 
     def kept(self, case):
-        """How much sums over ranks have of the old values, where the program
-        is to add them up; 0 unless `keeps`."""
+        """Returns the factor of the old values in each rank's addend, if the
+        program must add the addends itself (sum = no); 0 unless `keeps`."""
         return case.get("beta", 0) * self.keeps
 
     def steady(self, case, setting):
-        """Whether the same call has the same bits wherever its operands are."""
+        """Returns whether a repeated call must give the same bits, although its
+        operands may be in other pieces by then (whole view)."""
         return True
 
     def whole(self, case, dim):
-        """What case["part"] cuts."""
+        """Returns the extent that case["part"] cuts."""
         return extent(case, dim)
 
     def shorten(self, case, dim):
-        """Makes that one less."""
+        """Makes the extent of whole() smaller by one."""
         set_extent(case, dim, extent(case, dim) - 1)
 
     def named(self):
-        """Cases with a name: (name, line), as in driver/named.py."""
+        """Returns named cases: (name, line), as in driver/named.py."""
         return ()
 
     def refused(self, item):
-        """What must end with an error that says what is wrong: items, as in
-        driver/refused.py."""
+        """Returns calls that must end with an error that says what is wrong:
+        items, as in driver/refused.py."""
         return ()
 
     def setting(self, rng, view):
-        """One that only cases of this family have; None: it takes any."""
+        """Returns a Setting for cases of this family alone; None: the family
+        can use any setting."""
 
     def hard(self, case, kinds):
-        """Whether the op is right for such inputs on one device (alter() of
-        driver/tensors.py)."""
+        """Returns whether one device computes the op correctly for inputs of
+        these kinds (see alter() in driver/tensors.py)."""
         return True
 
     def free(self, name):
-        """Whether a tensor's layout is the program's to choose."""
+        """Returns whether the program may choose the tensor's memory layout."""
         return name not in ("b", "scale", "bias", "mean", "var", "dscale",
                             "dbias") and name[:5] not in ("runni", "saved")
 
     def recut(self, rng, setting, case):
-        """Changes how results are cut, where a program may do so."""
+        """Changes how results are cut, if a program may do so."""
 
     def meets(self, case, tensors):
-        """Whether the op can have tensors beside each other that are cut in
-        different places."""
+        """Returns whether sundog can move the operands to where one call can
+        use them, if they are cut in different places."""
         return True
 
-    # ---- what follows from it --------------------------------------------
+    # ---- what all families share -------------------------------------------
 
     def complete(self, case):
-        """The case with what a short line leaves out."""
+        """Returns the case with all words that its line left out."""
         spatial = len(case["size"])
         plain = {"n": 1, "c": 1, "type": "float", "order": dims_of(case),
                  "gap": 0, "alpha": 1, "beta": 0, "repeat": 1, "seed": 1,
@@ -141,8 +147,8 @@ class Family:
         return {**plain, **case}
 
     def placed(self, case):
-        """The operands where the case's words on.NAME have them, in layouts as
-        its words lay.NAME say."""
+        """Returns the operands, placed by the case's words on.NAME and laid out
+        by its words lay.NAME."""
         tensors = self.tensors(case)
         for t in tensors:
             if "on." + t.name in case:
@@ -155,7 +161,7 @@ class Family:
         return any(key.startswith("on.") for key in case)
 
     def scatter(self, rng, setting, case):
-        """Now and then operands that are cut elsewhere; not all of them."""
+        """Sometimes cuts some operands, but not all, in other places."""
         if setting.view != "shard" or setting.bold or \
                 all(setting.pieces(dim) == 1 for dim in setting.split) or \
                 rng.random() > 0.3:
@@ -170,16 +176,17 @@ class Family:
             if word and len(may) > 1:
                 case["on." + t.name] = word
                 case["own_sizes"] = 1
-        # What is beside a local tensor in a call has to be said to be split.
+        # If one tensor of a call is tagged "local", the split ones need tags.
         for t in self.placed(case) if "local" in case.values() else ():
             if t.name in (m.name for m in may) and t.cut and not t.tag:
                 case["on." + t.name] = words_of(t.cut, setting.split)
 
     def relay(self, rng, case):
-        """Now and then tensors whose layouts differ: an order of their own,
-        elements left free after any dimension, more of them on later ranks."""
+        """Sometimes gives tensors different layouts: another order of
+        dimensions, and unused elements after any of them (with "r" more of
+        them on later ranks)."""
         if case["type"] == "int8" or rng.random() < 0.5:
-            return  # whole numbers lie as GPUs take them
+            return  # GPUs take int8 in one layout only
         tensors = self.tensors(case)
         shared = {t.at for t in tensors}
         for t in tensors:
@@ -192,7 +199,7 @@ class Family:
                     for d in gaps)
 
     def elsewhere(self, rng, setting, case, t):
-        """A word for Tensor.place(), or None."""
+        """Returns a word for Tensor.place(), or None."""
         plain = setting.sum == "yes" and not setting.wrap
         kind = rng.choice(["parts", "parts", "all"] +
                           ["split", "split"] * plain)
@@ -225,7 +232,7 @@ class Family:
         return words_of(cut, split if kind == "split" else {}) or None
 
     def draw(self, rng, setting, op):
-        """A case; None where there seems to be none."""
+        """Returns a random case, or None if 300 tries found no legal one."""
         for _ in range(300):
             case = {"op": op, "mesh": setting.mesh, "split": setting.split,
                     "part": {}}
@@ -239,7 +246,7 @@ class Family:
                 round(rng.uniform(-2, 2), 3)
             case["type"] = rng.choice(["float"] * 6 + ["double", "double",
                                                        "half", "bfloat16"])
-            # Now and then fewer elements than ranks.
+            # Sometimes there are fewer elements than ranks.
             few = setting.view == "whole" and rng.random() < 0.15
             pieces = lambda dim: 1 if few else setting.pieces(dim)
             case["n"] = rng.randint(1, 3) + pieces("N") - 1
@@ -291,8 +298,10 @@ class Family:
     ambiguous = staticmethod(all)
 
     def one_each(self, case):
-        """Whether one of D, H, W is cut, and no rank has more than one element
-        in any of them: in all tensors (of networks, in one: a call has few)."""
+        """Returns whether D, H or W is cut, and no rank has more than one
+        element in any of them. This must hold for all tensors of the case;
+        networks set `ambiguous` to any(), because each of their calls has few
+        tensors."""
         def single(t):
             return not any(b - a > 1 for dim, size in zip(t.dims, t.size)
                            if dim in "DHW"
@@ -306,15 +315,15 @@ class Family:
         return each(self.tensors(case)) or each(self.placed(case))
 
     def valid(self, case, setting):
-        """Whether it is a legal case, and in the shard view every rank has a
-        part of every tensor."""
+        """Returns whether the case is legal and, in the shard view, gives every
+        rank a part of every tensor."""
         dims = dims_of(case)
         if sorted(case["order"]) != sorted(dims) or not self.legal(case):
             return False
         if case.get("sum", "yes") != "yes" and case["type"] not in (
                 "float", "double") and any(t.summed for t in
                                            self.tensors(case)):
-            return False  # addends that are rounded to little
+            return False  # addends would lose too many digits
         if any(dim not in dims for dim in case["split"]):
             return False
         for dim, first in case["part"].items():
@@ -322,7 +331,7 @@ class Family:
                     first[-1] != self.whole(case, dim):
                 return False
         if setting.view == "shard" and self.one_each(case):
-            return False  # refused: the ranks may have the same tensor
+            return False  # sundog refuses it: the ranks may have the same row
         for tensor in self.placed(case):
             if any(extent < 1 for extent in tensor.size):
                 return False
@@ -343,17 +352,18 @@ class Family:
             self.meets(case, self.placed(case))
 
     def unread(self, case):
-        """Whether a tensor that nothing says to be whole on every rank is taken
-        for pieces, as its section says, and refused (SDG-603) beside one that a
-        tag says to be whole: nothing beside it is cut that would show it."""
+        """Returns whether sundog refuses the case with SDG-603: a tensor is
+        whole on every rank, but its section splits it, so sundog takes it for
+        pieces; another tensor is tagged "local"; and no tensor of the call is
+        cut, which would show that the first one is whole."""
         placed = self.placed(case)
         return any(case.get("on." + t.name) == "-" for t in placed) and \
             any(t.tag == "local" for t in placed) and \
             not any(t.cut for t in placed)
 
     def named_apart(self, case, setting):
-        """Whether the [local] section matches whole tensors, and no piece of
-        another on any rank."""
+        """Returns whether the [local] section matches whole tensors only: no
+        piece of a split tensor on any rank has the same extents."""
         def likes(t):
             pieces = [[s.stop - s.start for s in t.box(setting, rank)]
                       for rank in range(setting.ranks())]
@@ -365,7 +375,7 @@ class Family:
             any(t.size == case["named"] for t in tensors)
 
     def smaller(self, case):
-        """Variants with one thing less."""
+        """Yields simpler variants of the case; each changes one word."""
         simple = {"repeat": 1, "check": 0, "keep": 0, "gap": 0, "order": dims_of(case),
                   "spread": 1, "inputs": "", "type": "float", "beta": 0, "alpha": 1,
                   **self.simple}
@@ -410,7 +420,7 @@ class Family:
 
 
 def words_of(cut, split):
-    """What Tensor.place() reads."""
+    """Returns the word for Tensor.place() that describes this cut."""
     return "/".join(f"{dim}:" + "+".join(map(str, split.get(dim, ()))) + "@" +
                     ",".join(map(str, first)) for dim, first in cut.items())
 
@@ -433,23 +443,25 @@ def set_extent(case, dim, value):
 
 
 def shape(case):
-    """Of the activation that the case's words describe."""
+    """Returns the extents of the activation that the case describes."""
     return [case["n"], case["c"]] + case["size"]
 
 
 def common(case):
-    """What an activation of the case is like, as arguments of Tensor."""
+    """Returns the arguments of Tensor that all activations of the case
+    share."""
     return {"dims": dims_of(case), "type": case["type"],
             "order": case["order"], "gap": case["gap"]}
 
 
 def old(case):
-    """Values of a result before the call: only with beta are they read."""
+    """Returns the kind of a result's values before the call. The call reads
+    them only if beta is not 0."""
     return "uniform" if case["beta"] else "nothing"
 
 
 def blend(case, value, terms, before):
-    """alpha * value + beta * what was there."""
+    """Returns alpha * value + beta * before, and the same of the terms."""
     value, terms = case["alpha"] * value, abs(case["alpha"]) * terms
     if case["beta"]:
         value = value + case["beta"] * before
@@ -458,7 +470,8 @@ def blend(case, value, terms, before):
 
 
 def call(row, case, tensors, *keys, **words):
-    """A line for op_case: tensors under their own names, words of the case."""
+    """Returns a line for op_case: the tensors under their own names, and the
+    case's words `keys`."""
     words = {**{name: name for name in tensors},
              **{key: case[key] for key in keys}, **words}
     return row + "".join(

@@ -13,14 +13,14 @@ CONV, POOL, POINT, NORM = Convolution(), Pooling(), Pointwise(), BatchNorm()
 
 
 class Node:
-    """One call: of which family, with which words, on which tensors. names:
-    for each operand of the family the network's."""
+    """One call: its family, its words and its tensors. names: for each operand
+    of the family, the name of the network's tensor."""
 
     def __init__(self, family, case, names):
         self.family, self.case, self.names = family, case, names
 
     def line(self, local):
-        """For op_case."""
+        """Returns the call's lines for op_case."""
         sizes = {mine: local[name] for mine, name in self.names.items()}
         (line,) = self.family.calls(self.case, sizes)
         words = line.split(" ")
@@ -35,7 +35,7 @@ class Builder:
     def __init__(self, case):
         self.case, self.like = case, common(case)
         self.tensors, self.nodes, self.tape = {}, [], []
-        self.touched = set()  # gradients that hold something
+        self.touched = set()  # gradients that a call has written
         self.add("x", shape(case), case["part"], values="uniform", spread=1,
                  out=False)
         current, kept = "x", []
@@ -71,13 +71,13 @@ class Builder:
                                            **plain})
 
     def filter(self, number, like):
-        """Of a size that keeps that of the activations."""
+        """Adds a filter with values so small that activations do not grow."""
         most = (3 / np.prod(like.size[1:])) ** 0.5
         return self.parameter("w" + number, like.size, kind="filter",
                               order=like.order, values=(-most, most))
 
     def words(self, name, op, **more):
-        """The words of a call whose activation this is."""
+        """Returns the words of a call on this activation."""
         t = self.tensors[name]
         more.update({key: self.case[key] for key in ("wrap",)
                      if key in self.case})
@@ -90,14 +90,15 @@ class Builder:
         self.nodes.append(Node(family, case, names))
 
     def gradient(self, name):
-        """Where a gradient goes, and the beta that adds to what is there."""
+        """Returns the name of the gradient, and the beta that adds to it if a
+        call has written it already."""
         t = self.tensors[name]
         self.add("d" + name, t.size, t.cut)
         beta = int("d" + name in self.touched)
         self.touched.add("d" + name)
         return "d" + name, beta
 
-    # ---- layers: each gives the name of its result --------------------------
+    # ---- layers: each returns the name of its result ------------------------
 
     def window(self, x, k, s, p):
         dims = len(self.tensors[x].size) - 2
@@ -120,7 +121,8 @@ class Builder:
 
         def back():
             dy = "d" + y
-            # Of the filter first: the halo of dy can travel meanwhile.
+            # The filter's gradient comes first, so that the halo of dy can
+            # travel during it.
             self.call(CONV, {**words, "op": "conv_filter"},
                       {"x": x, "dy": dy, "dw": "d" + w})
             self.call(CONV, {**words, "op": "conv_bias"},
@@ -221,8 +223,9 @@ class Builder:
 
 
 def compute(node, values, part=0, rng=None):
-    """A call in float64; gives the largest terms of its results. part: of its
-    terms by which each result is moved, at random."""
+    """Computes a call in float64 and returns the largest terms of its results.
+    part: each result is moved by plus or minus this part of its terms, at
+    random."""
     operands = {mine: values[name] for mine, name in node.names.items()}
     largest = {}
     for mine, (value, terms) in node.family.reference(node.case,

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices: gemm, gemv and cublasLtMatmul, one or many, whole and
-split over M, N, K and the batch.
+"""Products of matrices: gemm, gemv and cublasLtMatmul, one or a batch, whole or
+split over M, N, K and the batch. Words of a case:
 
-size: m x n x k x batch, 0 for a call that has no batch. C is m x n, A m x k,
-B k x n, stored by columns, or by rows (Lt: `rows`, 1 or letters of those that
-are). one_a, one_b, one_c: all products of a batch share a factor, or (Lt) old
-values. inc_b, inc_c: how far elements of a gemv's vectors are apart. at_a, at_b, at_c: how a matrix is
-cut where that does not follow from the split, "m:0" (dimension and axis) or
-"replicated".
+size: m x n x k x batch; batch is 0 in a call without a batch. C is m x n, A is
+m x k, B is k x n, stored by columns.
+rows: cublasLt only: 1 if all matrices are stored by rows, or the letters of
+those that are.
+one_a, one_b: all products of a batch share this factor. one_c: they share the
+old values (cublasLt).
+inc_b, inc_c: distance of elements in the vectors of a gemv.
+at_a, at_b, at_c: how a matrix is cut if the split does not decide it: "m:0"
+(dimension and axis) or "replicated".
 """
 import math
 from dataclasses import dataclass, field
@@ -24,16 +27,17 @@ DIMS = "mnkb"
 
 
 def even(total, pieces):
-    """Where an extent is cut by default: 10 in 4 is 3+3+2+2."""
+    """Returns where an extent is cut by default. Example: 10 in 4 pieces is
+    3+3+2+2, cut at 0, 3, 6, 8, 10."""
     sizes = [total // pieces + (i < total % pieces) for i in range(pieces)]
     return [sum(sizes[:i]) for i in range(pieces + 1)]
 
 
 @dataclass
 class Matrix(Tensor):
-    """Stored densely but for `gap` elements after each line, and elements that
-    are `apart`. axes: of the mesh, for dimensions in which the product is not
-    cut."""
+    """A matrix in memory, with `gap` unused elements after each line.
+    apart: distance of neighbouring elements.
+    axes: the axes of cut dimensions that the product's split does not name."""
     kind: str = "memory"
     axes: dict = field(default_factory=dict)
     apart: int = 1
@@ -153,7 +157,7 @@ class Matmul(Family):
         return None
 
     def hard(self, case, kinds):
-        # Sums that something follows are stored as halves.
+        # The sums are stored as halves before `follow` is applied.
         return "huge" not in kinds or case["follow"] == "none" or \
             case["ctype"] != "half"
 
@@ -176,12 +180,12 @@ class Matmul(Family):
                                      case["type"] == "double")):
             return False  # refused
         if setting.view == "shard" and "b" in case["split"] and case["one_c"]:
-            return False  # of one product nobody can tell
+            return False  # a rank cannot tell that its only product shares C
         for dim, first in case["part"].items():
             if len(first) != setting.pieces(dim) + 1 or \
                     first[-1] != self.whole(case, dim):
                 return False
-            # A rank with nothing of the sums has nothing to follow them.
+            # A rank without elements could not apply `follow`.
             if setting.view == "shard" and 0 in np.diff(first):
                 return False
         return True
@@ -215,13 +219,13 @@ class Matmul(Family):
         return ("auto",)
 
     def exact(self, case):
-        return False  # a BLAS adds as the sizes suit it
+        return False  # a BLAS chooses the order of additions by the sizes
 
     # ---- the matrices ----------------------------------------------------
 
     def cuts(self, case, dims, key):
-        """How a matrix of these dimensions is cut, and over which axes where
-        the product is not."""
+        """Returns how a matrix of these dimensions is cut, and the axes of
+        dimensions that the product's split does not name."""
         said = case.get("at_" + key)
         setting = Mesh(case)
         if said is None or key == "c":
@@ -304,8 +308,9 @@ class Matmul(Family):
                      "halves", **sizes, **words)]
 
     def local_sizes(self, case, tensors, local):
-        """The sizes that the call says: this rank's where the product is cut,
-        all of it where only a matrix is."""
+        """Returns the sizes that the call states: the rank's piece of a
+        dimension that the product's split cuts; otherwise the whole, even if a
+        matrix is cut in it."""
         whole = dict(zip(DIMS, case["size"]))
         sizes = dict(whole)
         for dim in DIMS:
@@ -320,7 +325,7 @@ class Matmul(Family):
         tensors = {x.name: x for x in self.tensors(case)}
 
         def plain(name, rows, columns):
-            """As [batch,] rows, columns."""
+            """Returns the matrix as [batch,] rows, columns."""
             x, dims = t[name], tensors[name].dims
             if rows not in dims:
                 x, dims = x[..., None], dims + rows
@@ -347,8 +352,8 @@ class Matmul(Family):
             value = x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) *
                                          (x + 0.044715 * x ** 3)))
             terms = 2 * terms
-        # Sums that are rounded before something follows them, and what is added
-        # to them, may have the result's few digits.
+        # If `follow` is applied, the sums and the bias may already be rounded
+        # to the type of the result.
         scale = 1
         if case["follow"] != "none":
             scale = max(1, eps(case["ctype"]) / math_eps(case["ctype"]))

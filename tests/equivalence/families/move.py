@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sundog_redistribute: a tensor from any placement to any other, with pieces of
-any sizes, values that are alike on several ranks, or to be combined."""
+"""sundog_redistribute: moves a tensor from any placement to any other. Pieces
+may have any size; several ranks may hold the same values, or terms of a sum or
+a maximum."""
 import numpy as np
 
 from cases import AXES
@@ -9,9 +10,10 @@ from tensors import Tensor, eps, math_eps
 
 
 class Redistribution(Family):
-    """A placement is a word of items with semicolons between: H:0+1 (a
-    dimension, its axes), sum:2 or max:2 (what is to be combined). The parts
-    are a word, too: H:0,3,7;W:0,2,5."""
+    """Words of a case: `from` and `to` are placements, lists of items with
+    semicolons between them: H:0+1 (H is split over axes 0 and 1), sum:2 or
+    max:2 (the ranks along axis 2 hold terms). `cutfrom` and `cutto` say where
+    they are cut: H:0,3,7;W:0,2,5."""
     ops = ("redistribute",)
     sharded = ops
     views = ("shard",)
@@ -36,7 +38,7 @@ class Redistribution(Family):
             for _ in range(2))
         for side, pending in (("from", ["sum", "max"]), ("to", ["sum"])):
             items, pending = {}, rng.choice(pending)
-            for axis in axes:  # in the order of the mesh
+            for axis in axes:  # a placement lists axes in the mesh's order
                 kind = rng.choice([*rng.sample(dims, 3), "-", pending])
                 items.setdefault(kind, []).append(axis)
             items.pop("-", None)
@@ -104,7 +106,7 @@ class Redistribution(Family):
         over = tuple(range(t["x"].ndim - len(shape(case))))
         if "max" in items:
             return {"y": (t["x"].max(axis=over), 0)}
-        # Sums of several ranks are stored in the type on their way.
+        # Partial sums are rounded to the tensor's type before they are sent.
         return {"y": (t["x"].sum(axis=over), abs(t["x"]).sum(axis=over) *
                       eps(case["type"]) / math_eps(case["type"]))}
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neighbourhood attention and its gradients, by sundog.h: n images of c heads
-over a grid, of hq channels for q and k and hv for v."""
+"""Neighbourhood attention and its gradients by the functions of sundog.h. A
+case has n images with c heads over a grid; a head has hq channels in q and k,
+and hv in v."""
 import numpy as np
 
 from families.family import Family, call, common, dims_of
@@ -14,14 +15,14 @@ class Neighborhood(Family):
     preload = True
     moves = ("k", "v", "o", "do", "dq", "dk", "dv")
     lists = {"kernel": 1, "dilation": 1, "causal": 0}
-    # kv: how k and v are cut: as q, or whole on every rank; ycut: in other
-    # places. together: q, k and v are one tensor.
+    # kv: "cut": k and v are cut like q, or where ycut says; "whole": they are
+    # whole on every rank. together: q, k and v are one tensor.
     simple = {"cut": 0, "scale": 0, "hq": 2, "hv": 2, "kv": "cut"}
 
     def meets(self, case, tensors):
-        """Where heads are cut, a gradient that nothing says to be whole on every
-        rank is refused (SDG-603). v and o that nothing says to be whole are
-        pieces as large, of heads with more channels."""
+        """If heads are cut, sundog must be told which tensors are whole on
+        every rank. It refuses such a gradient `do` (SDG-603), and takes such v
+        and o for pieces of heads with more channels."""
         if not any("C" in t.cut for t in tensors):
             return True
         unsaid = [t for t in tensors if case.get("on." + t.name) == "-" and
@@ -107,7 +108,7 @@ class Neighborhood(Family):
                      "causal", "cut", "c", "scale")]
 
     def one_each(self, case):
-        return False  # these are pieces
+        return False  # extents of 1 count as pieces here
 
     def exact(self, case):
         return case["op"] == "neighborhood_forward"
@@ -119,7 +120,7 @@ class Neighborhood(Family):
         score = np.where(seen, scale * q @ turned(k), -np.inf)
         p = np.exp(score - score.max(-1, keepdims=True))
         p /= p.sum(-1, keepdims=True)
-        # Scores are rounded, and weights change with them.
+        # A rounding of a score changes the weights.
         size = np.where(seen, abs(scale) * abs(q) @ turned(abs(k)), 0)
         slack = 1 + 2 * size.max(-1, keepdims=True)
         if case["op"] == "neighborhood_forward":
@@ -142,7 +143,7 @@ def turned(matrix):
 
 
 def heads(case, tensor):
-    """[n, c, sequence, channels]."""
+    """Returns the tensor as [n, c, sequence, channels]."""
     n, c = case["n"], case["c"]
     return turned(tensor.reshape(n, c, tensor.shape[1] // c, -1))
 
@@ -153,8 +154,9 @@ def images(case, *tensors):
 
 
 def window(case, i, extent, at):
-    """The keys of the query at `at` in dimension i of the grid: of every
-    dilation-th element, those that the kernel reaches."""
+    """Returns the keys of the query at `at` in dimension i of the grid. They
+    have distances from it that are multiples of the dilation, and the kernel
+    says how many they are."""
     kernel, dilation = case["kernel"][i], case["dilation"][i]
     members = list(range(at % dilation, extent, dilation))
     place = members.index(at)
@@ -166,7 +168,7 @@ def window(case, i, extent, at):
 
 
 def windows(case):
-    """Which keys of the sequence each query sees."""
+    """Returns [query, key]: whether the query sees the key."""
     seen = np.ones((1, 1), bool)
     for i, extent in enumerate(case["size"]):
         here = np.zeros((extent, extent), bool)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks: convolutions, normalisation, activations, pooling and
-transposed convolutions in a row, residual additions and two branches; forward,
-then every gradient.
+"""Small networks: a row of convolutions, normalisations, activations, poolings
+and transposed convolutions, with residual additions and two branches; first
+forward, then every gradient.
 
-The layers are one word, `net`, of words with dashes between them; numbers are
+The word `net` lists the layers with dashes between them. The numbers are
 kernel, stride, padding, outputs:
 
     conv.3.1.1.4  up.2.2.0.3  pool.2.2.0.avgin  bn  act.tanh
-    keep ... add              what comes between, added to what was kept
-    keep ... swap ... add     two branches, added
+    keep ... add              adds the kept tensor to the result of these layers
+    keep ... swap ... add     adds the results of two branches
 """
 import numpy as np
 
@@ -17,10 +17,10 @@ from families.layers import CONV, NORM, POOL, Builder, compute
 from families.windows import out_sizes, rolled, taps, unrolled
 from tensors import make
 
-# Nearer than that to a kink, rounding may decide.
+# If a value is nearer than this to a kink, rounding may decide the slope.
 MARGIN = 1e-4
-# How often, and by which part of its terms, each result is moved; and how much
-# more than that roundings may come to, which are not drawn at random.
+# reference() moves each result this often, by this part of its terms. Real
+# roundings are not random and may add up to MORE times what it measures.
 SAMPLES, LITTLE, MORE = 4, 1e-10, 8
 
 
@@ -31,7 +31,7 @@ class Network(Family):
     ambiguous = staticmethod(any)
 
     def layers(self, rng, setting):
-        """Kinds of layers that can be in a network of this setting."""
+        """Returns the kinds of layers that the setting allows."""
         if setting.view == "whole" or not setting.split:
             return ["conv", "up", "pool", "bn", "act", "keep"]
         kinds = ["act", "keep"]
@@ -40,7 +40,7 @@ class Network(Family):
                                 "conv_bias")),
                 ("up", CONV, ("conv_data",)),
                 ("pool", POOL, POOL.ops), ("bn", NORM, NORM.ops)):
-            # Parameters of pieces of channels are as large as these.
+            # If channels are cut, parameters of bn have the size of a piece.
             if set(ops) <= set(family.sharded) and \
                     (kind != "bn" or "C" not in setting.split):
                 kinds.append(kind)
@@ -55,7 +55,7 @@ class Network(Family):
         layers, channels = [], case["c"]
 
         def same(outputs):
-            """A convolution that keeps the extents."""
+            """Returns a convolution that does not change the extents."""
             k = rng.choice([1, 3, 3, 5])
             return f"conv.{k}.1.{k // 2}.{outputs}"
 
@@ -96,14 +96,15 @@ class Network(Family):
         return 8 if len(case["size"]) == 2 else 6
 
     def hard(self, case, kinds):
-        return False  # values of one layer are the next one's
+        return False  # such values do not survive several layers
 
     def legal(self, case):
-        """Every extent is there; no value is near a kink."""
+        """Returns whether every extent is at least 1 and no value is near a
+        kink."""
         try:
             net = Builder(case)
         except (ValueError, KeyError, IndexError, AttributeError):
-            return False  # of no extent; or made smaller into nonsense
+            return False  # an extent is 0, or smaller() broke the word `net`
         if case["type"] not in ("float", "double"):
             return False
         if any(n < 1 for t in net.tensors.values() for n in t.size) or \
@@ -133,11 +134,12 @@ class Network(Family):
         return [node.line(local) for node in Builder(case).nodes]
 
     def reference(self, case, t):
-        """What matters is an error beside the largest of a tensor, or beside
-        what the terms of all calls before it become in it: a gradient may be
-        a difference of larger ones, and of that its own terms know nothing. So
-        each call's result is moved by a little of its terms, at random, and
-        the movements are followed through the network."""
+        """The bound of a tensor's error is relative to its largest element, or
+        to the effect that roundings of earlier calls have on it. The second may
+        be larger: a gradient may be a small difference of large values. To
+        measure that effect, each call's result is moved at random by a small
+        part of its terms, and the calls after it are computed from the moved
+        values."""
         net, values, terms = Builder(case), dict(t), {}
         for node in net.nodes:
             terms.update(compute(node, values))
@@ -178,7 +180,8 @@ class Network(Family):
 
 
 def apart(case, x):
-    """Whether in every window the largest is well above the second."""
+    """Returns whether the largest value of every window exceeds the second by
+    more than MARGIN."""
     case, x = unrolled(case), rolled(case, x)
     best = np.full([*x.shape[:2], *out_sizes(case)], -np.inf)
     second = best.copy()

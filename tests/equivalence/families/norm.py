@@ -24,9 +24,9 @@ class BatchNorm(Family):
             round(rng.uniform(-2, 2), 3)
         case["mode"] = rng.choice(["spatial", "spatial", "persistent", "each"])
         case["epsilon"] = rng.choice([0.00001, 0.001, 0.01])
-        # A mean that is large beside the deviation.
+        # The mean, which may be large compared with the deviation.
         case["level"] = rng.choice([0, 0, 0, 3, 50, 1000])
-        # And one that is another at each end of the tensor.
+        # How much the mean grows from one end of the tensor to the other.
         case["drift"] = rng.choice([0, 0, 3])
         case["at"] = int(rng.random() < 0.2)
         case["api"] = rng.choice(["plain", "plain", "ex", "norm"])
@@ -45,24 +45,24 @@ class BatchNorm(Family):
             case["beta2"] = number(0) if setting.sum == "yes" else 0
 
     def legal(self, case):
-        # A variance needs two elements.
         if case["fuse"] != "none" and (
                 case["api"] == "plain" or case["op"] == "bn_inference" or
                 case["op"] == "bn_training" and
                 (case["alpha"], case["beta"]) != (1, 0)):
             return False
+        # A variance needs two elements.
         return case["op"] == "bn_inference" or count(case) > 1
 
     anywhere = True
 
     def meets(self, case, tensors):
-        # Scales are described by what x has.
+        # Scales have the channels (or elements) that x has on a rank.
         x = next(t for t in tensors if t.name == "x")
         return "on.x" not in case or case["mode"] != "each" and \
             x.cut.get("C") == case["part"].get("C")
 
     def exact(self, case):
-        # Sums over ranks are not those of one.
+        # Sums over ranks add in another order than one rank.
         return case["op"] == "bn_inference"
 
     def tensors(self, case):
@@ -136,8 +136,8 @@ class BatchNorm(Family):
         more = {"bn_training": ("factor",), "bn_backward": ("alpha2", "beta2")}
         keys = (*WORDS, "api", "fuse", *more.get(case["op"], ()))
         line = call(case["op"], case, local, *keys)
-        # The factor is another at each step of a program, and nothing else: a
-        # step before this one, whose factor is 0, leaves what is running.
+        # Steps of a program differ in the factor alone. A call with factor 0
+        # before this one does not change the running statistics.
         if case["op"] == "bn_training" and case["running"] and \
                 case["factor"] not in (0, 1) and not case["at"] and \
                 not case["beta"]:
@@ -154,7 +154,7 @@ class BatchNorm(Family):
         else:
             mean, var = statistics(case, x)
             inv = 1 / np.sqrt(var + case["epsilon"])
-        # How much rounding of the deviations matters to their size.
+        # Rounding of x, relative to the deviation.
         axes = axes_of(case)
         level = abs(x).max(axis=axes, keepdims=True) * inv + 1
         if case["op"] == "bn_backward":
@@ -183,7 +183,7 @@ class BatchNorm(Family):
 
 
 def drifting(case):
-    """Values whose mean grows from one corner to the other."""
+    """Returns values whose mean grows from one corner to the other."""
     size = shape(case)
     along = sum(np.linspace(0, case["drift"], n).reshape(
         [-1 if d == i else 1 for d in range(len(size))])
@@ -193,7 +193,7 @@ def drifting(case):
 
 
 def axes_of(case):
-    """Those that statistics are taken over."""
+    """Returns the dimensions that the statistics reduce."""
     if case["mode"] == "each":
         return (0,)
     return (0, *range(2, len(dims_of(case))))
@@ -272,7 +272,7 @@ class ResponseNorm(Family):
             y = x * s ** -LRN_BETA
             return {"y": blend(case, y, 4 * abs(y), t["y"])}
         direct = t["dy"] * s ** -LRN_BETA
-        # Of each channel, for those that it is around.
+        # What a channel contributes to the channels whose window contains it.
         through = t["dy"] * x * s ** (-LRN_BETA - 1)
         factor = 2 * LRN_ALPHA * LRN_BETA / case["window"]
         dx = direct - factor * x * around(case, through, True)
@@ -284,8 +284,8 @@ LRN_ALPHA, LRN_BETA, LRN_K = 0.5, 0.75, 2.0
 
 
 def around(case, values, reverse=False):
-    """Sums over the window of channels at each; reverse: over the channels in
-    whose window each is."""
+    """Returns for each channel the sum over its window of channels; reverse:
+    over the channels whose window contains it."""
     n, channels = case["window"], case["c"]
     before = (n - 1) // 2
     after = n - 1 - before

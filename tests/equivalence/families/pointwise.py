@@ -9,7 +9,7 @@ from tensors import Tensor, decode, encode, eps, math_eps
 
 FUNCTIONS = {"add": np.add, "mul": np.multiply, "min": np.minimum,
              "max": np.maximum}
-# What a result may be of where the operands are of another type.
+# The types that a result may have if it differs from the operands'.
 OTHERS = {"float": ["half", "bfloat16"], "half": ["float"],
           "bfloat16": ["float"]}
 MODES = ["sigmoid", "relu", "tanh", "clipped", "elu", "swish"]
@@ -29,7 +29,8 @@ class Pointwise(Family):
         op, dims = case["op"], dims_of(case)
         case["at"] = int(rng.random() < 0.3)
         if case["at"] and op in ("op", "act_backward"):
-            # Which operands share the result's memory.
+            # Operands in the result's memory. op: 1 a, 2 b, 3 both;
+            # act_backward: 1 dy, 2 x, 3 y.
             case["at"] = rng.choice([1, 2, 3])
         if op == "op":
             case["fn"] = rng.choice([*FUNCTIONS, "sqrt", "not"])
@@ -51,11 +52,10 @@ class Pointwise(Family):
             case["coef"] = round(rng.uniform(0.25, 2), 3)
 
     def legal(self, case):
-        # Old values are read by one operand alone.
         other = case.get("result", "same")
         if case["op"] == "op" and case["at"] > 1 and \
                 any(extent(case, dim) > 1 for dim in case["broad"].strip("-")):
-            return False  # what is broadcast is not overwritten
+            return False  # a broadcast operand is not as large as the result
         if other != "same" and (case["at"] or
                                 other not in OTHERS.get(case["type"], ())):
             return False
@@ -150,7 +150,7 @@ class Pointwise(Family):
             value = activation(case, t["x"])
             return {"y": blend(case, value, abs(value) + abs(t["x"]), t["y"])}
         value = t["dy"] * slope(case, t["x"])
-        # y was rounded to its type, and the slope may be taken from it.
+        # The slope may be computed from y, which was rounded to its type.
         terms = abs(t["dy"]) * (2 + abs(t["x"])) * \
             max(1, eps(case["type"]) / math_eps(case["type"]))
         return {"dx": blend(case, value, terms, t["dx"])}

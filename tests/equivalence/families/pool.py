@@ -29,11 +29,11 @@ class Pooling(Family):
             case["pad"].append(rng.choice([0, rng.randint(0, k - 1)]))
         case["ties"] = int(rng.random() < 0.5)
         case["nan"] = rng.choice([0, 1])
-        case["holes"] = rng.choice([0] * 6 + [1, 2])  # infinities; NaN, too
+        case["holes"] = rng.choice([0] * 6 + [1, 2])  # 1: inf, 2: NaN, too
 
     def recut(self, rng, setting, case):
-        # Where windows are all of what is split each rank makes a part of the
-        # one output; in the shard view its rules and its sizes say so.
+        # If a window covers all of the split dimensions, each rank computes a
+        # part of one output. In the shard view the rules say so.
         if setting.view == "whole" and rng.random() < 0.15:
             thin = rng.random() < 0.3
             for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
@@ -60,7 +60,7 @@ class Pooling(Family):
         like = common(case)
         y_shape = [case["n"], case["c"]] + out_sizes(case)
         xcut, ycut = case["part"], cuts_out(case)
-        if "pooling" in case:  # every rank has the one output
+        if "pooling" in case:  # every rank has the same output
             ycut = {dim: first for dim, first in ycut.items()
                     if dim not in [d for _, d in split_dims(case)]}
         values = "ties" if case["ties"] else "uniform"
@@ -86,7 +86,7 @@ class Pooling(Family):
 
     def calls(self, case, local):
         more = {key: case[key] for key in ("own_sizes",) if key in case}
-        if "pooling" in case:  # a rank's window is its piece
+        if "pooling" in case:  # in the call, a rank's window covers its piece
             more["kernel"] = list(case["kernel"])
             for i, _ in split_dims(case):
                 more["kernel"][i] = local["x"][i + 2]
@@ -101,12 +101,12 @@ class Pooling(Family):
         if case["op"] == "pool_forward":
             return {"y": blend(case, *forward(case, t["x"]), t["y"])}
         value, terms = backward(case, t["x"], t["dy"])
-        if "wrap" in case:  # what wraps around is stored before it is added
+        if "wrap" in case:  # rows around the end are stored first
             terms = terms * eps(case["type"]) / math_eps(case["type"])
         return {"dx": blend(case, value, terms, t["dx"])}
 
     def exact(self, case):
-        # A mean of the means of pieces is rounded in another way.
+        # A mean of pieces' means is rounded in another way.
         return case["op"] == "pool_forward" and \
             not (case["mode"] in ("avgin", "avgex") and fills_all(case))
 
@@ -119,14 +119,14 @@ class Pooling(Family):
 
 
 def split_dims(case):
-    """(i, name) of the spatial dimensions that are cut."""
+    """Returns (i, name) of the spatial dimensions that are cut."""
     names = "DHW"[3 - len(case["size"]):]
     return [(i, dim) for i, dim in enumerate(names)
             if len(case["part"].get(dim, ())) > 2]
 
 
 def fills_all(case):
-    """Whether each window is all of what is cut."""
+    """Returns whether each window covers all of the cut dimensions."""
     cut = split_dims(case)
     return bool(cut) and all(case["pad"][i] == 0 and
                              case["size"][i] == case["kernel"][i]
@@ -134,8 +134,8 @@ def fills_all(case):
 
 
 def fills_pieces(case):
-    """Whether each window is a rank's whole piece, which only rules tell from a
-    window over the whole (SDG-404)."""
+    """Returns whether each window covers a rank's whole piece. Only the rules
+    tell this from a window over the whole (SDG-404)."""
     cut = split_dims(case)
     return bool(cut) and all(
         case["pad"][i] == 0 and
@@ -144,7 +144,7 @@ def fills_pieces(case):
 
 
 def counts(case):
-    """What an average divides by, for each output."""
+    """Returns the divisor of the average for each output."""
     if case["mode"] == "avgin":
         return np.full(out_sizes(case), float(np.prod(case["kernel"])))
     count = np.zeros(out_sizes(case))
@@ -154,8 +154,9 @@ def counts(case):
 
 
 def largest(case, x):
-    """The largest of each window, and which tap it is: the first of equals. NaN
-    is larger than any number, or not looked at; then there may be none."""
+    """Returns the largest value of each window, and the number of its tap (the
+    first one among equals). With nan=1 NaN is larger than any number; otherwise
+    NaN is skipped, and the number is -1 if there is nothing else."""
     best = np.full([*x.shape[:2], *out_sizes(case)], -np.inf)
     which = np.full(best.shape, -1)
     for number, (_, out, inside) in enumerate(taps(case)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ReduceTensor, every operation and shape, with indices; softmax and its
-gradient."""
+"""ReduceTensor with every operation and shape, with and without indices;
+softmax and its gradient."""
 import numpy as np
 
 from families.family import Family, blend, call, common, dims_of, old, shape
@@ -22,15 +22,15 @@ class Reduction(Family):
     def words(self, rng, setting, case):
         dims = dims_of(case)
         case["fn"] = rng.choice(FUNCTIONS)
-        # Letters of the dimensions that are reduced; of a result's type.
+        # Letters of the dimensions that are reduced.
         case["over"] = "".join(d for d in dims if rng.random() < 0.5) or "H"
         case["indices"] = int(case["fn"] in CHOICES and rng.random() < 0.4)
         case["nan"] = rng.choice([0, 1])
-        case["holes"] = rng.choice([0] * 6 + [1, 2])  # NaN; infinities
+        case["holes"] = rng.choice([0] * 6 + [1, 2])  # 1: NaN; 2: infinities
         case["narrow"] = int(rng.random() < 0.7)
 
     def legal(self, case):
-        # Something must become less; and where is the largest, not the sum.
+        # Only minima and maxima have indices. A dimension must be reduced.
         if case["indices"] and case["fn"] not in CHOICES:
             return False
         return any(n > 1 for dim, n in zip(dims_of(case), shape(case))
@@ -61,17 +61,17 @@ class Reduction(Family):
                               if "on.c" in case else case)
 
     def hard(self, case, kinds):
-        return case["fn"] != "mul" or kinds == "cancel"  # it overflows
+        return case["fn"] != "mul" or kinds == "cancel"  # products overflow
 
     def meets(self, case, tensors):
-        # Indices cannot be moved: the result stays, and the input comes to it.
-        # That an input is everywhere is seen beside a result that is cut.
+        # Indices cannot be moved, so the input must be moved to the result.
+        # That an input is whole on every rank shows only if the result is cut.
         return bool(tensors[1].cut) or not (
             case["indices"] or case.get("on.a") in ("-", "local"))
 
     def derive(self, case, t):
         rng = np.random.default_rng(case["seed"])
-        if case["fn"] == "mulnozero":  # a product that its type holds
+        if case["fn"] == "mulnozero":  # keeps the product within its type
             t["a"] = np.sign(t["a"])
             t["a"][rng.random(t["a"].shape) < 8 / t["a"].size] *= 1.5
         if case["holes"] == 2:
@@ -79,7 +79,7 @@ class Reduction(Family):
             t["a"][odd] = rng.choice([np.inf, -np.inf, np.inf], odd.sum())
         if case["holes"] == 1:
             t["a"][rng.random(t["a"].shape) < 0.1] = np.nan
-            if rng.random() < 0.5:  # some are reduced from nothing else
+            if rng.random() < 0.5:  # some results are reduced from NaN alone
                 t["a"][:, :, :, : 1 + t["a"].shape[3] // 2] = np.nan
 
     def calls(self, case, local):
@@ -106,7 +106,8 @@ class Reduction(Family):
 
 
 def reduced(case, sets):
-    """Of each set along the last axis: the result, its terms, which element."""
+    """Returns for each set along the last axis: the result, its terms, and the
+    index of the chosen element (None for sums and products)."""
     fn, size = case["fn"], abs(sets)
     if fn in ("add", "avg"):
         count = sets.shape[-1] if fn == "avg" else 1
@@ -122,7 +123,7 @@ def reduced(case, sets):
     key = {"min": -sets, "max": sets, "amax": size}[fn]
     lost = np.isnan(key)
     key = np.where(lost, np.inf if case["nan"] else -np.inf, key)
-    which = key.argmax(-1)  # the first of equals
+    which = key.argmax(-1)  # the first among equals
     value = np.take_along_axis(size if fn == "amax" else sets,
                                which[..., None], -1)[..., 0]
     return value, abs(value), np.where(lost.all(-1) & (not case["nan"]), 0,
@@ -143,23 +144,24 @@ class Softmax(Family):
         case["mode"] = rng.choice(["instance", "channel"])
         case["at"] = int(rng.random() < 0.3)
         if case["at"] and case["op"] == "softmax_backward":
-            case["at"] = rng.choice([1, 2])  # dy or y share dx's memory
-        # Values of this size; 1: elements of -inf, 2: also NaN and inf.
+            case["at"] = rng.choice([1, 2])  # dx has the memory of dy or y
+        # scale: magnitude of values; holes: 1: some are -inf, 2: also NaN or
+        # inf.
         case["scale"] = rng.choice([1, 1, 8, 60, 3000])
         case["holes"] = rng.choice([0, 0, 0, 1, 1, 2])
         if case["op"] == "softmax_backward" or case["algo"] == "fast":
-            case["scale"] = min(case["scale"], 8)  # exp overflows in fast
+            case["scale"] = min(case["scale"], 8)  # exp overflows in `fast`
             case["holes"] = 0
-        if case["op"] == "softmax_backward":  # in dy: infinities, 2: also NaN
+        if case["op"] == "softmax_backward":  # in dy: 1: inf, 2: NaN
             case["holes"] = rng.choice([0, 0, 0, 1, 2])
         if case["mode"] == "channel":
             case["c"] += rng.randint(0, 20)
 
     def hard(self, case, kinds):
-        return case["op"] == "softmax_forward" or "huge" not in kinds  # no y
+        return case["op"] == "softmax_forward" or "huge" not in kinds  # y <= 1
 
     def legal(self, case):
-        # A half does not hold more.
+        # 3000 times such values would overflow a half.
         return case["type"] != "half" or case["scale"] < 3000
 
     def tensors(self, case):
@@ -177,7 +179,7 @@ class Softmax(Family):
     def derive(self, case, t):
         rng = np.random.default_rng(case["seed"])
         if case["op"] == "softmax_backward":
-            # Most programs have normalised values there; any are legal.
+            # Most programs pass normalised values, but any are legal.
             if case["seed"] % 3:
                 t["y"] = forward(case, case["scale"] * t["y"])[0]
             if case["holes"]:
@@ -190,7 +192,7 @@ class Softmax(Family):
         t["x"] = case["scale"] * t["x"]
         if case["holes"]:
             t["x"][rng.random(t["x"].shape) < 0.2] = -np.inf
-            for axis in range(4):  # whole lines, so that shards have nothing
+            for axis in range(4):  # whole lines, so that shards have only -inf
                 line = [slice(None)] * t["x"].ndim
                 n = t["x"].shape[axis]
                 line[axis] = slice(rng.integers(0, n), rng.integers(0, n + 1))

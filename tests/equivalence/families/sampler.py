@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spatial-transformer sampler, forward and backward: x of the case's size
-is sampled at a grid of coordinates, which has the extents `to` of y. And the
-generator of such grids."""
+"""The spatial-transformer sampler, forward and backward, and the generator of
+its grids. x has the case's `size`; the grid of coordinates and y have the
+extents `to`."""
 import numpy as np
 
 from families.family import (Family, blend, call, common, dims_of, old,
@@ -44,7 +44,7 @@ class Sampler(Family):
                 zip(case["to"], map(self.cut(case).get, "HW")) if first)
 
     def cut(self, case):
-        """How y is cut."""
+        """Returns how y is cut."""
         cut = dict(case["part"])
         for dim, to in zip(dims_of(case)[2:], case["to"]):
             if dim in cut:
@@ -73,7 +73,7 @@ class Sampler(Family):
                        **points)]
 
     def placed(self, case):
-        """The grid is where y is."""
+        """Returns the operands; the grid is placed like y."""
         tensors = {t.name: t for t in super().placed(case)}
         y = tensors.get("y") or tensors["dy"]
         for name in {"grid", "dgrid"} & set(tensors):
@@ -83,13 +83,14 @@ class Sampler(Family):
         return list(tensors.values())
 
     def elsewhere(self, rng, setting, case, t):
-        """Sizes do not tell of a tensor that all of it is on every rank."""
+        """A tensor that is whole on every rank needs a tag: sizes do not show
+        it."""
         word = super().elsewhere(rng, setting, case, t)
         return "local" if word == "-" else word
 
     def scatter(self, rng, setting, case):
-        """Where one tensor is tagged, sizes do not tell how the others are
-        split (SDG-625): these are tagged, too."""
+        """If one tensor has a tag, the others need one, too: sizes do not show
+        how they are split (SDG-625)."""
         super().scatter(rng, setting, case)
         placed = self.placed(case)
         if any(t.tag for t in placed):
@@ -101,8 +102,8 @@ class Sampler(Family):
         return name not in ("grid", "dgrid")
 
     def derive(self, case, t):
-        """Coordinates in pixels, and now and then outside; not close to where
-        the gradient jumps from one pixel to the next."""
+        """Draws coordinates inside x and sometimes outside. They keep away from
+        pixels' centres, where the gradient jumps."""
         rng = np.random.default_rng(case["seed"])
         for i, extent in enumerate(reversed(case["size"])):
             size = t["grid"][:, i].shape
@@ -111,19 +112,19 @@ class Sampler(Family):
             t["grid"][:, i] = 2 * at / max(extent - 1, 1) - 1
 
     def calls(self, case, local):
-        wrong = ["told"] if case.get("told") else []  # see refused()
+        wrong = ["told"] if case.get("told") else []  # see refused_cases()
         return [call(case["op"], case, local, "alpha", "beta", "alpha2",
                      "beta2", *wrong)]
 
     def one_each(self, case):
-        return False  # these are pieces
+        return False  # extents of 1 count as pieces here
 
     def exact(self, case):
         return case["op"] == "sampler_forward"
 
     def pads(self, case):
-        """A device may multiply each addend by an infinite factor, instead of
-        their sum."""
+        """A device may multiply each addend by an infinite factor instead of
+        their sum, which may give NaN."""
         return bool(np.isinf([case["alpha"], case["alpha2"]]).any())
 
     def named(self):
@@ -165,8 +166,9 @@ class Sampler(Family):
 
 
 def points(case, grid):
-    """The four pixels around each point: their indices, cut at the edges; their
-    weights, 0 outside; and how these grow with the point's two coordinates."""
+    """Yields for each of the four pixels around a point: its indices, limited
+    to the image; its weight, 0 outside; and the derivatives of the weight with
+    respect to the point's two coordinates."""
     height, width = case["size"]
     h = np.clip((grid[:, 1] + 1) * (height - 1) / 2, -2, height + 1)
     w = np.clip((grid[:, 0] + 1) * (width - 1) / 2, -2, width + 1)
@@ -184,13 +186,13 @@ def points(case, grid):
 
 
 def channels(words):
-    """As many as words say that ranks have."""
+    """Returns the number of channels that the words give all ranks."""
     return int((words + " partC=0,4 ").split("partC=")[1].split()[0]
                .split(",")[-1])
 
 
 def named_cases():
-    """x of `size`, y of `to`."""
+    """Returns the named cases of the sampler: x has `size`, y has `to`."""
     cases = []
     for n, words in (
             ("rows", "mesh=3 split=H:0 partH=0,4,5,9 size=9x7 to=8x5"),
@@ -207,7 +209,7 @@ def named_cases():
              "partH=0,4,5 size=5x7 to=6x4"),
             ("x whole on every rank", "mesh=2 split=H:0 partH=0,4,9 size=9x8 "
              "to=5x12 on.x=local on.y=H:0@0,1,5 on.dy=H:0@0,1,5 on.dx=local"),
-            ("one row to each, of more ranks", "mesh=2x4 split=C:0,H:1 "
+            ("fewer rows than ranks", "mesh=2x4 split=C:0,H:1 "
              "partC=0,1,3 partH=0,1,1,10,12 size=12x6 to=1x8 view=whole"),
             ("one pixel", "mesh=2 split=C:0 partC=0,1,2 size=1x1 to=4x4")):
         cases += [(f"sampler, {n}{more}", f"op=sampler_{op} "
@@ -217,7 +219,7 @@ def named_cases():
                                           "beta2=1 alpha2=2"),
                                          ("backward", ", infinite sums",
                                           "alpha=inf alpha2=-inf beta2=1"))]
-        # Sums of addends that several ranks have are rounded to half once.
+        # A sum of several ranks' addends is rounded to half only once.
         cases += [(f"sampler, {n}, half, {inputs}",
                    f"op=sampler_backward type=half n=3 c={channels(words)} "
                    f"{words} beta=0.5 beta2=-0.7 alpha2=2 inputs={inputs}")
@@ -228,11 +230,12 @@ def named_cases():
 def refused_cases(item):
     points = ("op=sampler_forward mesh=2 split=C:0 partC=0,1,2 size=6x8 to=5x7 "
               "n=1 c=2 type=float order=NCHW gap=0 alpha2=1 beta2=0 seed=")
-    yield item("other coordinates for other channels of one image",
+    yield item("ranks with different coordinates for channels of one image",
                [[points + "1"], [points + "2"]],
                ["SDG-310 the ranks have different values of [^:]*: "
                 "values of grid"], line=points + "1", view="shard")
-    # What is refused on one device, with its status; SDG of pieces only.
+    # Calls that one device refuses end with its status; in the shard view an
+    # SDG code says why.
     for op in "forward", "backward":
         for dim, part in ("H", "0,4,9"), ("N", "0,1,3"):
             for wrong, code, status, words in (
@@ -282,7 +285,7 @@ def refused_cases(item):
 
 
 class Generator(Family):
-    """Grids of the case's size by affine maps, and the gradients of these."""
+    """The generator of grids by affine maps, and the gradient of the maps."""
     ops = ("grid_forward", "grid_backward")
 
     def legal(self, case):
@@ -310,7 +313,7 @@ class Generator(Family):
     def refused(self, item):
         grid = ("op=grid_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 n=1 "
                 "c=2 type=float order=NCHW gap=0 seed=1")
-        yield item("a grid of a piece's own coordinates", [[grid]] * 2,
+        yield item("a grid generated for a piece", [[grid]] * 2,
                    ["SDG-635"], line=grid, view="shard")
 
     def reference(self, case, t):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ops with a window share: sizes, where outputs are cut, which inputs
-meet which outputs, periodic dimensions."""
+"""What ops with a window share: sizes, where outputs are cut, which inputs each
+output uses, periodic dimensions."""
 import itertools
 
 import numpy as np
@@ -18,8 +18,8 @@ def out_sizes(case):
 
 
 def cut_out(first, n, k, s, d, p):
-    """Where the outputs are cut, given the cut of the inputs: an output is
-    whose the centre of its window is."""
+    """Returns where the outputs are cut, given the cut of the inputs: a rank
+    owns the outputs whose window's centre it owns."""
     total = out_size(n, k, s, d, p)
     inner = [min(max(-(-(b + p - d * (k - 1) // 2) // s), 0), total)
              for b in first[1:-1]]
@@ -27,15 +27,15 @@ def cut_out(first, n, k, s, d, p):
 
 
 def cut_in(first, n, k, s, d, p):
-    """The other way round: of `n` inputs, given the cut of the outputs."""
+    """Returns where the `n` inputs are cut, given the cut of the outputs."""
     centre = d * (k - 1) // 2
     return [0] + [min(max(b * s - p + centre, 0), n)
                   for b in first[1:-1]] + [n]
 
 
 def cuts_out(case):
-    """The cut of y, for each dimension in which x is cut: where the program
-    likes (ycut), otherwise as the windows' centres say."""
+    """Returns the cut of y in each dimension in which x is cut: as the program
+    says (ycut), otherwise by the windows' centres."""
     cut = dict(case["part"])
     for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
         if dim in cut:
@@ -47,7 +47,8 @@ def cuts_out(case):
 
 
 def draw_cuts_out(rng, setting, case):
-    """Now and then outputs of sizes that the program works out for itself."""
+    """Sometimes cuts the outputs where the program chooses, instead of asking
+    for their sizes."""
     if setting.view != "shard" or case.get("given") or rng.random() > 0.15:
         return
     case["ycut"], case["own_sizes"] = {}, 1
@@ -59,7 +60,7 @@ def draw_cuts_out(rng, setting, case):
 
 
 def cuts_in(case):
-    """The cut of x where y's is given: the other way round."""
+    """Returns the cut of x, given that of y."""
     cut = dict(case["part"])
     for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
         if dim in cut:
@@ -74,8 +75,9 @@ def same_split(a, b):
 
 
 def meets(case, tensors, mixes):
-    """Whether there is a tensor beside which every rank has a part of all
-    others. mixes: whether every channel of y sees all of x."""
+    """Returns whether the operands can be moved to the cut of one of them so
+    that every rank has a part of all others. mixes: every channel of y depends
+    on all channels of x."""
     one = [1] * len(case["size"])
     names = "DHW"[3 - len(case["size"]):]
     sides = [[t for t in tensors if t.name in side] for side in
@@ -95,14 +97,15 @@ def meets(case, tensors, mixes):
                 return False
         return True
 
-    # Questions are without z.
+    # Queries have no z, so z cannot be the one that others are moved to.
     return any(lead.name != "z" and lead.cut and not (mixes and "C" in lead.cut) and
                all(full(lead, other, side == 0) for other in sides[1 - side])
                for side in (0, 1) for lead in sides[side])
 
 
 def taps_along(n, k, s, d, p):
-    """For each place in the window: outputs and inputs that meet there."""
+    """Yields for each place t in the window: t, and the slices of outputs and
+    inputs that it connects."""
     for t in range(k):
         shift = t * d - p
         first = max(0, -(shift // s))
@@ -113,8 +116,8 @@ def taps_along(n, k, s, d, p):
 
 
 def taps(case):
-    """The same in all spatial dimensions: tuples of place, outputs, inputs;
-    windows in row-major order."""
+    """Yields the same for all spatial dimensions: tuples of places, of outputs
+    and of inputs, in row-major order of the places."""
     one = [1] * len(case["size"])
     along = [list(taps_along(*words)) for words in
              zip(case["size"], case["kernel"], case["stride"],
@@ -124,14 +127,16 @@ def taps(case):
 
 
 def around(case):
-    """Of each spatial dimension, the rows that a periodic one is padded by."""
+    """Returns for each spatial dimension the rows of padding that wrap around;
+    0 if the dimension is not periodic."""
     names = "DHW"[3 - len(case["size"]):]
     return [p if dim in case.get("wrap", "") else 0
             for dim, p in zip(names, case["pad"])]
 
 
 def unrolled(case):
-    """The same windows on an input that is padded already."""
+    """Returns the case with the same windows on an input that rolled() has
+    padded."""
     more = around(case)
     return {**case, "pad": [p - m for p, m in zip(case["pad"], more)],
             "size": [n + 2 * m for n, m in zip(case["size"], more)]}
@@ -142,7 +147,8 @@ def rolled(case, x):
 
 
 def folded(case, dx):
-    """The other way round: what was padded is added to where it came from."""
+    """Reverses rolled() for a gradient: adds padded rows to the rows that they
+    are copies of."""
     for axis, m in enumerate(around(case), 2):
         n = dx.shape[axis] - 2 * m
         whole = np.zeros([*dx.shape[:axis], n, *dx.shape[axis + 1:]])
@@ -155,9 +161,9 @@ def folded(case, dx):
 
 
 def repairable(case):
-    """Whether each rank has an output whose window, cut at the domain, lies in
-    what the real function sees of its piece: repair works on those. The other
-    strategies need none."""
+    """Returns whether the strategy `repair` is possible: each rank needs an
+    output whose window, limited to the domain, lies in its piece. The other
+    strategies do not need one."""
     out = cuts_out(case)
     for i, dim in enumerate("DHW"[3 - len(case["size"]):]):
         if dim not in case["part"]:
