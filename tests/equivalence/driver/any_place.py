@@ -16,7 +16,7 @@ TRIES = 60
 
 
 def anywhere(rng, setting, t):
-    """A word for Tensor.place(); "": where the section has it."""
+    """Returns a word for Tensor.place(); "": split as the section says."""
     kind = rng.choice(["", "", "parts", "split", "split", "-", "local"])
     if kind in ("", "-", "local"):
         return kind
@@ -52,7 +52,7 @@ def scatter(rng, setting, family, case):
         if word:
             case["on." + t.name] = word
             case["own_sizes"] = 1
-    if rng.random() < 0.5:  # one that a [local] section names, and its like
+    if rng.random() < 0.5:  # a [local] section matches its extents
         t = rng.choice(may)
         case["named"], case["own_sizes"] = list(t.size), 1
         for other in may:
@@ -61,14 +61,15 @@ def scatter(rng, setting, family, case):
 
 
 def is_said(family, case):
-    """Whether it can be seen where all tensors are: what nothing says to be
-    whole on every rank is seen by one beside it that is cut."""
+    """Returns whether sundog can know how all tensors are placed. A tensor that
+    is whole on every rank without a tag or section shows this only if another
+    tensor of the call is cut."""
     placed = [t for t in family.placed(case) if t.name in family.moves]
     unsaid = [t for t in placed if case.get("on." + t.name) == "-" and
               t.size != case.get("named")]
     if unsaid and not any(t.cut for t in placed):
         return False
-    # The whole on every rank, or pieces as large.
+    # It may be whole on every rank, or pieces of the same size.
     if unsaid and not family.sizes_tell:
         return False
     scaled = "scale" in {t.name for t in family.tensors(case)}
@@ -78,7 +79,7 @@ def is_said(family, case):
 
 
 def draw(rng):
-    """A case, or None."""
+    """Returns a case, or None."""
     mesh, split = draw_mesh(rng, rng.choice(["H", "H", "HW", "CHW", "DHW"]))
     setting = Setting(mesh, split, "shard",
                       rng.choice(["auto", "repair", "extend"]))

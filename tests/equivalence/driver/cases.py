@@ -5,12 +5,12 @@ import re
 
 DIMS = {4: "NCHW", 5: "NCDHW"}
 AXES = "abcd"
-# If queries or keys are on every rank: at most so many queries, more keys than
-# this.
+# If every rank has all queries or all keys: there are at most so many queries,
+# and more keys than this, so that the rules can tell them apart.
 HERE = 16
-# What rules may promise.
+# The values of the rules' key `keep`.
 KEEPS = ["no", "dy", "x", "x dy"]
-# Dimensions of products of matrices.
+# Names of the dimensions of products in the rules.
 PRODUCT = {"m": "M", "n": "N", "k": "K", "b": "BATCH"}
 
 
@@ -66,15 +66,16 @@ def copy_of(case):
 
 
 class Setting:
-    """The settings of one start of the ranks.
+    """What all cases of one start of the ranks share.
     mesh: extents of its axes.
     split: for each dimension its axes, slowest first.
     view: shard or whole. wrap: periodic dimensions.
     sum: the axes that gradients of parameters are summed over, "no" or "yes".
-    bold: calls may be refused.
+    bold: sundog may refuse the calls.
     window: (left, right) of attention.
-    here: operands of attention that are on every rank, "queries" or "keys"; in
-    the shard view a tag says so, or a section with the size of their vectors.
+    here: operands of attention that every rank has in full, "queries" or
+    "keys"; in the shard view a tag says so, or a section that matches the size
+    of their vectors (here_head).
     matrices: how a, b and c of a product are cut if the product's split does
     not decide it: "m:0" is dimension and axis.
     check: ranks compare every call.
@@ -119,7 +120,7 @@ class Setting:
         return setting
 
     def alone(self):
-        """The same on one rank."""
+        """Returns the same setting for one rank."""
         return Setting([1] * len(self.mesh), self.split, self.view,
                        self.strategy, self.wrap, self.sum)
 
@@ -136,7 +137,8 @@ class Setting:
         return pieces
 
     def place(self, rank):
-        """A rank's coordinates, row-major. Example: mesh 2x3: 4 -> 1, 1."""
+        """Returns a rank's coordinates, row-major. Example: in mesh 2x3 rank 4
+        is at 1, 1."""
         at = []
         for extent in reversed(self.mesh):
             at.insert(0, rank % extent)
@@ -144,9 +146,9 @@ class Setting:
         return at
 
     def pending(self, rank, cut):
-        """Which of the addends a rank has that are left to the program: its
-        coordinates along split axes that are not summed over, and do not cut
-        the sum itself."""
+        """Returns which addend a rank has, if the program must add them: its
+        coordinates along the split axes that sundog does not sum over and that
+        do not cut the sum itself."""
         summed = AXES if self.sum == "yes" else \
             "" if self.sum == "no" else self.sum
         split = {axis for dim, axes in self.split.items() if dim not in cut
@@ -155,17 +157,17 @@ class Setting:
                      if axis in split and AXES[axis] not in summed)
 
     def piece(self, rank, dim, split=None):
-        """A rank's coordinates along the dimension's axes, as one number.
-        Example: mesh 2x3, axes 1: rank 4 -> 1. split: another than that of the
-        setting."""
+        """Returns the number of a rank's piece: its coordinates along the
+        dimension's axes as one number. Example: in mesh 2x3, along axis 1,
+        rank 4 has piece 1. split: replaces the setting's split."""
         at, piece = self.place(rank), 0
         for axis in (split or self.split)[dim]:
             piece = piece * self.mesh[axis] + at[axis]
         return piece
 
     def options(self, file):
-        """The words of `sundog run`; of those that it has none for, a rules
-        file is made."""
+        """Returns the arguments of `sundog run`. Writes a rules file if the
+        command has no options for the setting."""
         mesh = [f"{AXES[i]}={n}" for i, n in enumerate(self.mesh)]
         split = ",".join(f"{dim}:" + "+".join(AXES[a] for a in axes)
                          for dim, axes in self.split.items())
@@ -204,8 +206,8 @@ class Setting:
 
 
     def write_product(self, file, mesh, split):
-        """The rules for products of matrices, whose dimensions are lower case
-        in cases: N is one of tensors, too."""
+        """Writes the rules for products of matrices. Cases write the dimensions
+        of products in lower case, because N is a dimension of tensors, too."""
         def said(text):
             text = re.sub(r"[mnkb]\b", lambda m: PRODUCT[m[0]], text)
             return re.sub(r"\d", lambda m: AXES[int(m[0])], text)
@@ -224,9 +226,9 @@ class Setting:
                   f"keep = {KEEPS[self.keep]}", sep="\n", file=rules)
 
     def product_says(self):
-        """Where all factors are, and what the sizes of calls are in the shard
-        view: pieces where the product is split, the whole where only a matrix
-        is."""
+        """Returns how all matrices are cut, and lines that say what the sizes
+        of calls mean in the shard view: a piece of a dimension that the
+        product's split cuts, the whole of one that only a matrix is cut in."""
         def own(dims):
             return ",".join(f"{d}:" + "+".join(map(str, self.split[d]))
                             for d in dims if d in self.split) or "replicated"
@@ -241,7 +243,8 @@ class Setting:
 
 
 def draw_mesh(rng, dims):
-    """Mesh and split of 1 to 8 ranks over some of these dimensions."""
+    """Returns a mesh of 1 to 8 ranks, and a split of some of these
+    dimensions."""
     ranks = rng.choice([1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8])
     mesh, left = [], ranks
     while left > 1 and len(mesh) < 2 and rng.random() < 0.5:
@@ -255,13 +258,13 @@ def draw_mesh(rng, dims):
     split = {}
     for axis in range(len(mesh)):
         if split and rng.random() < 0.1:
-            continue  # an axis that only repeats the work
+            continue  # ranks along this axis repeat the work
         split.setdefault(dims[axis % len(dims)], []).append(axis)
     return mesh, split
 
 
 def draw_parts(rng, setting, dim, total):
-    """Where a dimension is cut; None where it is too small."""
+    """Returns where a dimension is cut; None if it is too small."""
     pieces = setting.pieces(dim)
     if total < 1:
         return None

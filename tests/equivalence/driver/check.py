@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the results that op_case wrote: the pieces with the whole, and both
-with a float64 reference."""
+"""Compares the results that op_case wrote: the pieces with the result of one
+rank, and both with a float64 reference."""
 import functools
 
 import numpy as np
@@ -9,23 +9,25 @@ from cases import case_of, line_of
 from families import family_of
 from tensors import MOST, TYPES, alter, decode, encode, eps, make, math_eps
 
-# The c of |sharded - f64| <= 2 |one - f64| + c eps sum |terms|; and of
-# |one - f64| <= c eps sum |terms|, which rounding alone does not reach.
+# SLACK is the c of |sharded - f64| <= 2 |one - f64| + c eps sum |terms|.
+# ONE_SLACK is the c of |one - f64| <= c eps sum |terms|; rounding alone stays
+# well below this bound.
 SLACK, ONE_SLACK = 4, 64
-# Magnitudes below which types lose digits; of half, what its digits are then.
+# Magnitudes below which types lose digits; for half, the spacing of its numbers
+# there.
 LEAST = {"float": 2.0 ** -126, "bfloat16": 2.0 ** -126, "half": 2.0 ** -24,
          "double": 2.0 ** -1022}
 
-# Infinities are compared, too: their difference is nothing to warn of.
+# Infinities are compared, too; numpy need not warn about their differences.
 np.seterr(invalid="ignore")
 
 
 class Wrong(Exception):
-    """What is wrong with a case."""
+    """Says what is wrong with a case."""
 
 
 def values_of(case):
-    """The operands and their values before the call."""
+    """Returns the operands, and their values before the call."""
     return made(line_of(case))
 
 
@@ -45,8 +47,8 @@ def made(line):
 
 
 def read_output(file, tensors, setting, rank):
-    """One write of op_case: {name: values} of what has memory. The gaps must
-    be as they were."""
+    """Reads one write of op_case and returns {name: values}. Raises Wrong if
+    the gaps between elements changed."""
     def take(count):
         data = file.read(count)
         if len(data) != count:
@@ -79,17 +81,19 @@ def same(a, b):
 
 def compare(where, t, found, one, right, box, exact, in_parts=True,
             holes=False, huge=False, tiny=False):
-    """One tensor's piece. one: on one rank, None where `found` is that.
-    in_parts: whether several calls gave it. holes: operands have infinities,
-    which some of the vendor's engines multiply by the zeros of the padding:
-    where the one rank's does, several ranks may. The host device's skip it.
-    huge: results may
-    be infinite, as no numbers are so large; there is no bound where that of the
-    one rank is, and its type may not have a number within the bound. tiny:
-    devices may make 0 of every number less than normal, addends included."""
+    """Raises Wrong if a tensor's piece `found` is not within its bound.
+    one: the tensor on one rank; None if `found` is that.
+    right: the float64 values, and the sums of the magnitudes of their terms.
+    in_parts: several calls computed the piece.
+    holes: operands have infinities. Some engines of the vendor multiply them by
+    zeros of the padding, which gives NaN; several ranks may have NaN where one
+    rank has it. The engines of the host device skip the padding.
+    huge: results may overflow. An element has no bound if one rank's is
+    infinite, and may be infinite if its bound is beyond the type's range.
+    tiny: devices may replace subnormal numbers by 0, also addends."""
     value, terms = (np.broadcast_to(np.asarray(a, float), t.size)[box]
                     for a in right)
-    # What is stored is rounded once more; less than normal, it may be 0.
+    # Storing rounds once more; a subnormal number may become 0.
     rounding = math_eps(t.type) * terms
     stored = eps(t.type) * abs(value) + LEAST.get(t.type, 0) * (
         SLACK if tiny else 1)
@@ -97,12 +101,11 @@ def compare(where, t, found, one, right, box, exact, in_parts=True,
         most = ONE_SLACK * rounding + stored
     else:
         apart = abs(one[box] - value)
-        if holes:  # no measure where padding made it NaN
+        if holes:  # NaN of the padding gives no bound
             apart = np.where(np.isnan(apart), ONE_SLACK * rounding, apart)
         most = 2 * apart + SLACK * rounding + stored
-    if in_parts and t.added:  # addends are stored in their type
+    if in_parts and t.added:  # addends are rounded to their type
         most = most + eps(t.type) * terms
-    # Of what is infinite there is no bound.
     lost = np.isnan(found) & (one is None or np.isnan(one[box])) & holes
     good = lost | same(found, value) | \
         (np.isfinite(value) & (abs(found - value) <= most))
@@ -112,7 +115,7 @@ def compare(where, t, found, one, right, box, exact, in_parts=True,
         beyond = abs(value) + most >= MOST.get(t.type, np.inf)
         good |= beyond & (found == np.copysign(np.inf, value))
         good |= ~np.isfinite(found if one is None else one[box])
-        if t.added:  # each of what is added is stored, too
+        if t.added:  # an addend may overflow its type
             good |= ~np.isfinite(found) & (terms >= MOST[t.type])
     if good.all():
         return
@@ -135,7 +138,8 @@ def unchanged(where, tensors, values, found, setting, rank):
 
 
 def repeated(case, file, tensors, setting, rank, where, steady=True):
-    """All writes of a case, of which one is left where they must be equal."""
+    """Reads all writes of a case. Returns one of them if they must be equal,
+    else all."""
     first, others = None, []
     for _ in range(case.get("repeat", 1)):
         found = read_output(file, tensors, setting, rank)
@@ -187,7 +191,7 @@ def check_case(case, setting, whole, pieces, exact):
                 sums = pending.setdefault((t.name, str(box)), (t, box, {}))
                 sums[2][addend] = found[t.name]
                 continue
-            # Of terms, the first rank has their sum.
+            # If ranks hold terms of a result, the first rank has the total.
             first = mine is None or not any(t.term(setting, mine))
             for write in writes:
                 compare(where, t, write[t.name], one[t.name] * first,
@@ -195,14 +199,14 @@ def check_case(case, setting, whole, pieces, exact):
                         exact and family.exact(case) and
                         (family.anywhere or not family.scattered(case)),
                         **kinds)
-            # Ranks with the same part have the same bits.
+            # Ranks that hold the same part must have the same bits.
             key = (t.name, first, tuple((s.start, s.stop) for s in box))
             if not same(last.setdefault(key, found[t.name]),
                         found[t.name]).all():
                 raise Wrong(f"{where}{t.name} is another than on a rank "
                             "before it")
     for t, box, addends in pending.values():
-        # Each of them has its own old values.
+        # Each addend contains its rank's old values.
         kept = (len(addends) - 1) * family.kept(case)
         more = kept * values[t.name] if kept else 0
         value, terms = right[t.name]

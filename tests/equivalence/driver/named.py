@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases with a name: cases that other systems get wrong, and corner cases of the
+"""Named cases: cases that other systems get wrong, and corner cases of the
 geometry.
 
-A line is as in cases.py; families say what is left out.
+Each is a name and a line as in cases.py; families complete the line.
 """
 from families import FAMILIES
 
 
 def cut(total, pieces, uneven=True):
-    """Boundaries of about equal pieces, the inner ones pushed about."""
+    """Returns the boundaries of about equal pieces. uneven: moves the inner
+    boundaries by up to 2."""
     push = (0, 1, -1, 2, -2, 1, -1)
     first = [total * i // pieces for i in range(pieces + 1)]
     if uneven:
@@ -18,14 +19,14 @@ def cut(total, pieces, uneven=True):
 
 
 def square(size, k, s, p, pieces, channels="n=1 c=3 k=2", d=1, uneven=True):
-    """A 2-D convolution on rows split over `pieces`."""
+    """Returns a 2-D convolution whose rows are split into `pieces`."""
     return (f"mesh={pieces} split=H:0 partH={cut(size, pieces, uneven)} "
             f"size={size}x{size} kernel={k}x{k} stride={s}x{s} "
             f"dilation={d}x{d} pad={p}x{p} {channels}")
 
 
 def line(size, k, s, p, pieces, channels="n=2 c=16 k=8"):
-    """A 1-D convolution: W is 1."""
+    """Returns a 1-D convolution: W is 1."""
     return (f"mesh={pieces} split=H:0 partH={cut(size, pieces)} size={size}x1 "
             f"kernel={k}x1 stride={s}x1 dilation=1x1 pad={p}x0 {channels}")
 
@@ -82,9 +83,9 @@ NAMED += [
     ("three dimensions split", "mesh=2x2x2 split=D:0,H:1,W:2 partD=0,3,9 "
      "partH=0,5,9 partW=0,4,9 size=9x9x9 kernel=3x3x3 stride=1x1x1 "
      "dilation=1x1x1 pad=1x1x1 n=1 c=2 k=2"),
-    ("beta adds to what y held",
+    ("beta adds the old values of y",
      square(15, 3, 1, 1, 3, "n=1 c=2 k=2 alpha=-0.5 beta=2")),
-    ("bias and activation on y itself",
+    ("bias and activation, z in the memory of y",
      square(15, 3, 1, 1, 3, "n=1 c=2 k=2 op=conv_fused act=relu zy=1 "
             "beta=0.5")),
     ("lines with gaps between them",
@@ -104,10 +105,10 @@ NAMED += [
     ("a filter gradient in half precision",
      square(19, 3, 1, 1, 4, "n=2 c=4 k=4 type=half order=NHWC "
             "op=conv_filter")),
-    ("a filter gradient whose windows take in all planes",
+    ("a filter gradient whose windows reach all planes",
      "mesh=2 split=N:0 partN=0,1,2 size=4x5x4 kernel=4x1x1 stride=2x1x1 "
      "dilation=1x1x1 pad=3x0x0 n=2 c=6 k=4 groups=2 op=conv_filter"),
-    ("no padding meets an infinity in a piece's filter gradient",
+    ("a piece's filter gradient multiplies no infinity by padding",
      "mesh=6 split=W:0 partW=0,1,2,7,10,12,13 size=3x2x13 kernel=3x1x3 "
      "stride=1x1x3 pad=2x0x3 n=2 c=6 k=4 groups=2 holes=2 strategy=extend "
      "seed=763230322 op=conv_step"),
@@ -122,34 +123,34 @@ NAMED += [
            ("data gradient", "conv_data", "kernel=5x3 pad=2x1 seed=3"))),
     ("a bias gradient, its old values added once",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_bias beta=0.5")),
-    ("a bias gradient with room between its elements",
+    ("a bias gradient with gaps between its elements",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_bias lay.db=HCNW/N2r")),
-    ("channels last into channels first, lines of other lengths",
+    ("x channels last, y channels first, lines of different lengths",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 lay.x=NHWC/C1r/W2 lay.y=CNHW/W3r")),
-    ("an input in channels that comes with its halo",
+    ("an input cut in channels, moved with its halo",
      "mesh=2 split=H:0 partH=0,4,9 size=9x7 n=2 c=4 k=3 kernel=3x3 pad=1x1 "
      "on.x=C:0@0,1,4 own_sizes=1 gap=2"),
-    ("channels and rows of an input that comes with its halo",
+    ("an input cut in channels and rows, moved with its halo",
      "mesh=2x2 split=H:0,W:1 partH=0,4,9 partW=0,3,7 size=9x7 n=1 c=3 k=2 "
      "kernel=3x5 stride=2x1 pad=1x2 on.x=C:1@0,2,3/H:0@0,6,9 own_sizes=1"),
-    ("both gradients, dy is not kept",
+    ("both gradients without keep",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_gradients repeat=3")),
-    ("both gradients, dy is kept",
+    ("both gradients with keep = dy",
      square(17, 3, 1, 1, 3, "n=2 c=2 k=3 op=conv_gradients repeat=3 keep=1")),
-    ("both gradients out of phase, dy is kept",
+    ("both gradients out of phase, with keep = dy",
      square(23, 5, 3, 2, 3, "n=1 c=2 k=3 op=conv_gradients repeat=3 keep=1 "
             "beta=0.5 order=NHWC")),
-    ("an addend that is cut in W, and the same for every sample",
+    ("an addend cut in W, the same for every sample",
      "op=add mesh=2x4 split=N:0,W:1 partN=0,1,3 partW=0,2,4,6,8 n=3 c=2 "
      "size=1x8 broad=NCH"),
-    ("a data gradient of a dy that is kept, and comes from elsewhere",
+    ("a data gradient with keep, its dy cut elsewhere",
      "op=conv_data mesh=2x2 split=H:0,W:1 partH=0,2,3 partW=0,1,3 size=3x3 "
      "kernel=1x2 stride=1x1 pad=0x0 wrap=H keep=1 on.dy=- own_sizes=1"),
 ]
 
 
 def gradients(name, words):
-    """A convolution's three gradients."""
+    """Returns the three gradients of a convolution."""
     return [(f"{name}, {op}", f"op=conv_{op} {words}")
             for op in ("data", "filter", "bias")]
 
@@ -180,7 +181,7 @@ NAMED += [(f"{op} in {type}, {order}",
           for op in ("conv_forward", "conv_data", "conv_filter")
           for type in ("half", "bfloat16") for order in ("NCHW", "NHWC")]
 
-# A dimension whose ends meet: the split one, another, both; on one rank.
+# Periodic dimensions: the split one, another one, both; also on one rank.
 AROUND = "pad=2x1 kernel=5x3 stride=1x1 dilation=1x1 n=2 c=2 k=2"
 AROUND2 = "pad=2x2 kernel=3x4 stride=2x3 n=1 c=2 ties=1"
 for ranks in (1, 2, 3, 8):
@@ -196,7 +197,7 @@ for ranks in (1, 2, 3, 8):
                   for op in ("pool_forward", "pool_backward")
                   for mode in ("max", "avgex")]
 
-# On one rank to eight.
+# The same ops on one to eight ranks.
 for ranks in range(1, 9):
     for n, k, s, p in PARAMETERS:
         words = square(48, k, s, p, ranks, "n=1 c=2 k=2")
@@ -207,8 +208,8 @@ for ranks in range(1, 9):
             NAMED += [(f"{op} {n}, {ranks} ranks", f"op={op} ties=1 {words}")
                       for op in ("pool_forward", "pool_backward")]
 
-# The transposed convolution of PyTorch and others: the gradient with respect to
-# the data as forward call; its input, dy, is what is cut.
+# The transposed convolution of PyTorch and others calls the data gradient as
+# its forward function. Its input is dy, so `part` cuts dy.
 TRANSPOSED = [("k2s2p0", 2, 2, 0), ("k3s1p1", 3, 1, 1), ("k3s2p1", 3, 2, 1),
               ("k3s3p0", 3, 3, 0), ("k4s2p1", 4, 2, 1), ("k2s1p0", 2, 1, 0)]
 
@@ -245,7 +246,7 @@ for n, k, s, p in POOLS:
                           (2, mesh2d(32, k, s, p, "n=2 c=3")),
                           (3, cube(16, k, s, p, "n=2 c=2")))]
 
-# Gradients of parameters that are summed over some axes, or are the program's.
+# Gradients of parameters that sundog sums over some axes only, or not at all.
 NAMED += [(f"{op}, sum = {axes}, {finds}",
            f"op={op} view=shard mesh=2x2 split=N:0,H:1 partN=0,1,3 "
            "partH=0,4,9 n=3 c=2 k=3 "
@@ -254,15 +255,15 @@ NAMED += [(f"{op}, sum = {axes}, {finds}",
           for op in ("conv_filter", "conv_bias") for axes in ("a", "b", "no")
           for finds in (0, 1)]
 
-# Each rank's sum of dy is added in float.
+# The ranks' sums of dy are added in float, not in their type.
 NAMED += [(f"gradient of the bias, {type}, {inputs}",
            f"op=conv_bias mesh=5 split=H:0 partH=0,3,7,8,17,22 size=22x6 n=2 "
            f"c=3 k=9 kernel=3x3 pad=1x1 alpha=1.5 type={type} inputs={inputs}")
           for type in ("half", "bfloat16")
           for inputs in ("cancel", "cancel+huge", "huge", "subnormal")]
 
-# An infinite factor is applied to sums over ranks, not to their addends, which
-# may be infinities of both signs.
+# sundog applies an infinite factor to sums over ranks, not to their addends:
+# they could become infinities of both signs.
 THIRDS = "mesh=3 split=H:0 partH=0,4,5,11 size=11x6 n=2 c=3"
 for beta in (0, 0.5):
     NAMED += [(f"an infinite factor, {op}, {type}, beta {beta}",
@@ -275,8 +276,8 @@ for beta in (0, 0.5):
                   ("bn_backward", ""))
               for type in ("float", "double", "half")]
 
-# Rows of dx that only windows beyond an end see, beside others: no row of zeros
-# may meet an infinite weight.
+# Only windows that wrap around an end see some rows of dx. No row of zeros may
+# be multiplied by an infinite weight for them.
 for n, words in (
         ("stride beyond the window", "mesh=3 split=H:0 partH=0,1,2,3 size=3x4 "
          "kernel=1x2 stride=1x4 dilation=1x2 pad=0x1 wrap=W"),
@@ -290,7 +291,7 @@ for n, words in (
                f"seed={seed}")
               for beta in (0, 0.5) for seed in (1, 2, 3)]
 
-# A window over each rank's piece is a part of one window over all pieces.
+# `window = global`: each rank's window is a part of one window over all pieces.
 ONE = "pooling=global mesh=2x2 split=H:0,W:1 partH=0,3,8 partW=0,5,9 " \
     "size=8x9 kernel=8x9 stride=1x1 pad=0x0 n=2 c=3 ties=1"
 NAMED += [(f"one window, {mode}, {op}, {type}",
@@ -298,8 +299,8 @@ NAMED += [(f"one window, {mode}, {op}, {type}",
           for op in ("forward", "backward")
           for mode in ("max", "maxdet", "avgin", "avgex")
           for type in ("float", "half")]
-# A piece's mean has more digits than its type where others cancel it, and a
-# sum of a piece may be no half.
+# If means of pieces cancel each other, they need more digits than their type
+# has; and the sum of a piece may overflow a half.
 NAMED += [(f"one window, means that cancel, {mode}, {type}, {inputs}",
            f"op=pool_forward mode={mode} type={type} pooling=global mesh=5 "
            "split=H:0 partH=0,3,7,10,17,22 size=22x16 kernel=22x2 stride=1x2 "
@@ -337,8 +338,8 @@ NAMED += [(f"local response, {op}", f"op=lrn_{op} "
            + ROWS257.replace("257x257", "257x8")) for op in ("forward",
                                                              "backward")]
 
-# A group's mean and variance are those of a batch norm whose channels are the
-# groups of each image.
+# Group normalisation: a batch norm whose channels are the groups of one image
+# computes the same mean and variance.
 NAMED += [(f"group norm, {groups} groups, {op}",
            f"op=bn_{op} mesh=4 split=H:0 partH=0,65,130,194,257 n=1 "
            f"c={2 * groups} size={8 // groups}x257x9")
@@ -355,12 +356,12 @@ NAMED += [("a network of two levels, 3-D, planes and rows",
            f"op=network net={DEEP} mesh=3 split=H:0 partH=0,8,20,32 n=2 c=2 "
            "size=32x16")]
 
-# Every placement to every other, with shards of nothing.
+# Every placement to every other one; some pieces are empty.
 PLACES = {"replicated": ("-", "-"), "rows": ("H:0+1", "H:0,0,3,3,7"),
           "rows along one axis": ("H:1", "H:0,5,7"),
           "columns": ("W:0+1", "W:0,2,2,5,5"),
           "a mesh": ("H:0;W:1", "H:0,6,7;W:0,1,5"),
-          "a mesh turned": ("H:1;W:0", "H:0,1,7;W:0,0,5"),
+          "a mesh with its axes swapped": ("H:1;W:0", "H:0,1,7;W:0,0,5"),
           "channels": ("C:0", "C:0,3,3"), "the batch": ("N:1", "N:0,1,2"),
           "sums": ("sum:0+1", "-"), "sums of rows": ("H:0;sum:1", "H:0,2,7")}
 NAMED += [(f"redistribute {a} to {b}",
@@ -368,7 +369,7 @@ NAMED += [(f"redistribute {a} to {b}",
            f"cutfrom={PLACES[a][1]} to={PLACES[b][0]} cutto={PLACES[b][1]} "
            "n=2 c=3 size=7x5 into=NHWC")
           for a in PLACES for b in PLACES]
-# Three axes.
+# A mesh of three axes.
 NAMED += [("redistribute over three axes" + (", sums" if "sum" in a else ""),
            f"op=redistribute mesh=2x2x2 split=H:0+1+2 from={a} cutfrom={b} "
            "to=W:0+2;C:1 cutto=W:0,1,1,4,5;C:0,1,3 n=2 c=3 size=9x5 into=NHWC")
@@ -397,15 +398,15 @@ NAMED += [(f"{way} {algo} softmax of channels that are split",
            f"op=softmax_{way} algo={algo} mode=channel n=2 c=5 mesh=2x2 "
            "split=C:1 partC=0,2,5 size=3x4")
           for algo in ("accurate", "log") for way in ("forward", "backward")]
-NAMED += [("softmax of shards of nothing but masks",
+NAMED += [("softmax of shards that are all -inf",
            "op=softmax_forward mode=instance holes=1 n=2 c=1 mesh=8 split=H:0 "
            "partH=0,1,2,4,5,6,7,8,9 size=9x1 seed=3"),
-          ("the largest, which stands on the last rank",
+          ("a maximum with its index over uneven rows",
            "op=reduce fn=max indices=1 nan=1 holes=1 over=CHW mesh=4 split=H:0 "
            "partH=0,2,3,7,9 n=2 c=3 size=9x4")]
 
 # Neighbourhood attention: the windows of NATTEN, and those that others refuse.
-# The grid's dimensions that are cut, and where.
+# GRIDS: for each number of dimensions a grid, and how it is cut.
 GRIDS = {1: ("64x1", f"mesh=3 split=H:0 partH={cut(64, 3)}"),
          2: ("16x16", f"mesh=2x2 split=H:0,W:1 partH={cut(16, 2)} "
              f"partW={cut(16, 2)}"),
@@ -414,7 +415,7 @@ GRIDS = {1: ("64x1", f"mesh=3 split=H:0 partH={cut(64, 3)}"),
 
 
 def neighborhood(grid, kernel, dilation=1, where="", size="", words=""):
-    """Of equal windows in all dimensions of the grid."""
+    """Returns a case with equal windows in all dimensions of the grid."""
     each = lambda value, rest: "x".join([str(value)] * grid + rest)
     one = ["1"] if grid == 1 else []
     return (f"dims={grid} kernel={each(kernel, one)} "
@@ -468,7 +469,7 @@ NAMED += [(f"neighbourhood attention, {way}: {name}",
            f"op=neighborhood_{way} {words}")
           for name, words in LINES for way in ("forward", "backward")]
 
-# Keys, values, outputs and gradients elsewhere than the queries.
+# Keys, values, outputs and gradients are cut in other places than queries.
 PATCH = ("n=4 c=2 hq=3 hv=2 kernel=3x3 dims=2 size=12x8 mesh=2x2 "
          "split=H:0,W:1 partH=0,5,12 partW=0,3,8 ")
 NAMED += [(f"operands apart, neighbourhood attention, {name}",
@@ -485,13 +486,13 @@ NAMED += [(f"operands apart, neighbourhood attention, {name}",
               ("gradients everywhere else", "backward",
                "on.do=C:0@0,2,4 on.dq=- on.dk=H:@0,2,12/W:@0,4,8 "
                "on.dv=N:1@0,3,4"))]
-NAMED += [("operands apart, neighbourhood attention, v tagged, which nothing "
-           "else would tell of", "op=neighborhood_backward mesh=3 split=W:0 "
+NAMED += [("operands apart, neighbourhood attention, only v's tag shows where "
+           "it is", "op=neighborhood_backward mesh=3 split=W:0 "
            "partW=0,5,11,17 n=3 c=2 size=12x5x17 dims=3 hq=2 hv=3 kv=whole "
            "kernel=3x1x3 dilation=3x1x1 own_sizes=1 on.k=local on.v=local "
            "on.do=local on.dq=- on.dk=C:0@0,1,3,4")]
 
-# Tokens stand in columns: row-major arrays as cuBLAS sees them.
+# Tokens are columns, because cuBLAS sees a row-major array as its transpose.
 TOKENS = "0,600,1187,1760,2345"
 NAMED += [("linear, 2345 rows, product",
            f"op=matmul ta=T mesh=4 split=n:0 partn={TOKENS} size=5x2345x8x0"),
@@ -504,7 +505,8 @@ NAMED += [("linear, 2345 rows, product",
            f"op=matmul tb=T beta=1 mesh=4 split=k:0 partk={TOKENS} "
            "size=8x5x2345x0")]
 
-# Every row of the placement table of products, hidden units 11+11+10.
+# Every row of the table of placements in doc/products.md; the hidden units are
+# cut into 11+11+10.
 HIDDEN = "mesh=3 part{0}=0,11,22,32 "
 NAMED += [(f"product, {name}", HIDDEN.format(dim) + f"split={dim}:0 " + words)
           for name, dim, words in (
@@ -527,7 +529,7 @@ NAMED += [(f"product, {name}", HIDDEN.format(dim) + f"split={dim}:0 " + words)
                "op=matmul size=24x60x32x0 at_b=replicated"),
               ("members of the batch", "b",
                "op=matmul api=strided size=5x6x7x32"),
-              ("a bias once", "k", "op=matmul_lt follow=bias "
+              ("a bias added once", "k", "op=matmul_lt follow=bias "
                "size=24x60x32x0 beta=1 apart=1"),
               ("an activation after the sum", "k", "op=matmul_lt "
                "follow=relubias size=24x60x32x0 rows=1 at_c=n:0"),
@@ -543,7 +545,7 @@ NAMED += [(f"product, {name}", HIDDEN.format(dim) + f"split={dim}:0 " + words)
                "halves=1 size=24x60x32x0 beta=1"),
               ("a vector, rows", "m", "op=matvec size=32x1x24x0"),
               ("a vector, terms", "k", "op=matvec ta=T size=24x1x32x0"),
-              ("vectors with room between elements", "k",
+              ("vectors with gaps between elements", "k",
                "op=matvec size=24x1x32x0 beta=0.5 inc_b=3 inc_c=2"))]
 
 NAMED += [(f"product, ranks without terms, {name}",
@@ -557,8 +559,8 @@ NAMED += [(f"product, ranks without terms, {name}",
               ("halves", "op=matmul api=gemmex type=half ctype=half "
                "size=10x9x2x0 beta=0.5 at_c=n:0"))]
 
-# Attention. Sequences in these pieces; a piece of none, and one that has all,
-# are for the whole view: cuDNN has no empty sequences.
+# Attention: sequences in these pieces. Cases with an empty piece run in the
+# whole view only, because cuDNN has no empty sequences.
 SEQUENCES = {1: [[9]], 2: [[8, 8], [13, 3]],
              3: [[11, 11, 10], [20, 1, 3], [12, 0, 12], [0, 24, 0]],
              4: [[6] * 4, [3, 3, 3, 1], [0, 0, 17, 0]],
@@ -626,9 +628,9 @@ NAMED += [("attention, sequence and batch split",
           ("attention, the batch split", "op=attention mesh=3 split=BATCH:0 "
            "partBATCH=0,1,2,5 n=5 seq=9 window=3x4 heads=2 projected=3x3x2x4")]
 
-# Queries that are on every rank, and keys in these pieces, or the reverse.
-# Windows: all; causal ones, that some ranks see nothing of; of those some see
-# nothing of any; and ones that have nothing to do with each other.
+# Every rank has all queries, and the keys are in these pieces; or the reverse.
+# Windows: all keys; causal ones, of which some ranks see nothing; and ragged
+# ones, which differ from query to query.
 def everywhere(here, sizes, window, words):
     first = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     counts = f"seq=7 keys={first[-1]}" if here == "queries" else \
@@ -664,20 +666,20 @@ NAMED += [(f"attention, {here} on every rank, {name}, {type}",
               ("256 elements", "heads=8 sizes=256x256x256 projected=32x32x32x256 "
                "scale=0.125 residual=1"),
               ("large scores", "heads=2 n=2 scale=30 projected=4x4x4x4"),
-              ("windows apart", "heads=2 n=2 ragged=7 projected=3x3x2x4"))]
+              ("ragged windows", "heads=2 n=2 ragged=7 projected=3x3x2x4"))]
 NAMED += [(f"attention, {here} on every rank, as a section says",
            everywhere(here, sizes, (2, 3), "heads=2 n=2 by=section sizes=5x3x3 "
                       "projected=4x4x2x5 residual=1 biases=1"))
           for here, sizes in (("queries", [9, 4, 7]), ("keys", [3, 4, 5]))]
-# Only who sees it knows.
-NAMED += [(f"attention, {here} on every rank, key {hole} is no number",
+# Only queries that see the key get NaN.
+NAMED += [(f"attention, {here} on every rank, key {hole} is NaN",
            everywhere(here, sizes, (2, 3), f"heads=2 n=2 hole={hole} train=0"))
           for here, sizes, hole in (("queries", [9, 4, 7], 5),
                                     ("queries", [9, 4, 7], 9),
                                     ("keys", [3, 4, 5], 5))]
 
-# Padded batches: sequences that end in a piece, at its border, with its first
-# element; full ones; keys that are more than queries. Padding is no number.
+# Padded batches: sequences that end inside a piece, at its border, or with its
+# first element; full ones; more keys than queries. Padding is NaN.
 PADDED = (([8, 8], "16x8x9", "16x8x9"), ([11, 11, 10], "32x11x1", "32x11x1"),
           ([11, 11, 10], "5x22x23", "7x22x32"), ([20, 1, 3], "21x20x3", "24"),
           ([3, 3, 3, 1], "10x7x2", "10x8x3"), ([4] * 8, "1x17x32", "2x17x32"))
@@ -689,7 +691,7 @@ NAMED += [(f"attention, {'+'.join(map(str, sizes))}, lengths {lengths}, "
           for sizes, lengths, klengths in PADDED
           for strategy in ("halo", "gather")
           for name, window, words in (
-              ("its own", (0, 0), "heads=2"),
+              ("own key only", (0, 0), "heads=2"),
               ("window 3,7", (3, 7), "heads=2 projected=3x3x2x4 biases=1 "
                "residual=1 adds=1 axes=1x1x1x0 repeat=2"),
               ("causal", (1 << 20, 0), "heads=2 same=1 type=half"),
@@ -720,7 +722,8 @@ NAMED += [("attention, lengths of two beams",
            "window=3x4 heads=2 projected=3x3x2x4 lengths=9x1x4x9x3 "
            "klengths=9x1x4x9x3 nan=1")]
 
-# Keys and values, outputs and their gradients elsewhere than the queries.
+# Keys, values, outputs and their gradients are cut in other places than
+# queries.
 TOKENS2 = "part{0}={1} n=4 seq=24 heads=2 projected=3x3x2x4 residual=1 adds=1"
 BY_SEQ = "split=SEQ:0 " + TOKENS2.format("SEQ", "0,11,17,24") + " mesh=3"
 BY_BATCH = "split=BATCH:0 " + TOKENS2.format("BATCH", "0,1,3,4") + " mesh=3"
@@ -762,7 +765,7 @@ NAMED += [(f"attention apart, {name}, {type}, window {window}",
               ("queries over both axes, keys over one of them", f"{BY_BOTH} "
                "on.q=SEQ:0+1@0,5,11,20,24 on.k=SEQ:1@0,7,24 "
                "on.v=BATCH:0@0,3,4 on.o=SEQ:0@0,11,24 on.do=local"),
-              ("a mesh that is turned", f"{BY_BOTH} on.q=SEQ:0@0,11,24/"
+              ("a mesh with its axes swapped", f"{BY_BOTH} on.q=SEQ:0@0,11,24/"
                "BATCH:1@0,1,4 on.k=BATCH:0@0,1,4/SEQ:1@0,2,24 "
                "on.v=BATCH:0@0,1,4/SEQ:1@0,2,24 on.o=local on.do=local"))]
 
@@ -776,14 +779,14 @@ NAMED += [(f"attention apart, {name}, lengths", f"op=attention window=2x7 "
               ("queries SEQ, keys on every rank", f"{BY_SEQ} on.q={SEQ} "
                f"on.k=local on.v=local on.o={SEQ} on.do={SEQ}"))]
 
-# A context is all there on every rank, and as long as no piece of the queries.
+# Every rank has the whole context; no piece of the queries is as long as it.
 NAMED += [(f"attention apart, a context in a [local] section, {strategy}",
            f"op=attention {BY_SEQ} keys=13 context=13 on.k=- on.v=- on.o=- "
            f"window=1048576x1048576 strategy={strategy}")
           for strategy in ("auto", "gather")]
 
-# Operands of one call that are cut in different places: other rows, other
-# dimensions, all of it on every rank; inputs, outputs with and without old
+# Operands of one call that are cut in different places: in other rows or other
+# dimensions, or whole on every rank; inputs, and outputs with and without old
 # values.
 APART = "mesh=3 split=H:0 partH=0,5,9,16 n=2 c=3 size=16x12"
 WINDOW = f"{APART} kernel=3x3 stride=1x1 dilation=1x1 pad=1x1 k=2 own_sizes=1"
@@ -817,14 +820,14 @@ NAMED += [(f"operands apart, {name}", words) for name, words in (
      f"on.dx={ROWS}"),
     ("dropout", f"op=dropout {APART} on.y={COLUMNS} on.dy={ROWS}"),
     ("another layout", f"op=transform into=HWNC {APART} on.y={COLUMNS}"),
-    *((f"one operand of one row, which fits any, and {what}",
+    *((f"one operand with one row, {what} cut elsewhere",
        "op=op mesh=6 split=W:0 partW=0,4,6,9,15,19,21 n=2 c=3 size=18x21 "
        f"fn=min broad=H own_sizes=1 {on}") for what, on in (
-           ("rows of the result", "on.a=- on.c=H:0@0,2,4,5,13,16,18"),
-           ("rows of the other", "on.c=- on.a=H:0@0,2,4,5,13,16,18"))),
+           ("the result", "on.a=- on.c=H:0@0,2,4,5,13,16,18"),
+           ("the other operand", "on.c=- on.a=H:0@0,2,4,5,13,16,18"))),
     ("other axes", "op=add mesh=2x2 split=H:0,W:1 partH=0,5,9 partW=0,3,8 "
      "n=4 c=2 size=9x8 on.a=N:0@0,1,4/H:1@0,2,9"),
 )]
 
-# Those that families say of themselves.
+# The named cases that the families define.
 NAMED += [case for family in FAMILIES for case in family.named()]

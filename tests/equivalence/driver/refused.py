@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that must be refused: ranks that disagree, stop, or own too little."""
+"""Calls that sundog must refuse: ranks disagree, stop, or own too little."""
 import os
 
 from families import FAMILIES
@@ -11,18 +11,19 @@ CODE = r"SDG-\d\d\d"
 
 
 def negative_cases(runner, completed):
-    """What must end with an error that says what is wrong, and in time.
+    """Yields calls that must end in time with an error that says what is wrong.
 
-    Each: name, line (for the ranks' setting), program, patterns that the
-    output must contain, seconds it may take, environment.
+    Each has a name, a line (for the ranks' setting), the program, patterns that
+    the output must match, the seconds it may take, and the environment.
     """
     stem = os.path.join(runner.folder, "negative")
     files = [stem + ".{rank}" + end for end in (".script", ".memory", ".out")]
 
     def item(name, lines, says, line=BASE, seconds=30, program=None, times=1,
              pieces=range(8), view=None):
-        """`lines`: for each rank the lines of its cases, each run `times` times.
-        `pieces`: for each rank, the rank whose pieces it has; None: all."""
+        """`lines`: for each rank the lines of its cases; the last case runs
+        `times` times. `pieces`: for each rank, the rank whose pieces it gets;
+        None: whole tensors."""
         for rank, text in enumerate(lines):
             write_script(f"{stem}.{rank}", [completed(one) for one in text],
                          pieces[rank], times)
@@ -52,7 +53,7 @@ def negative_cases(runner, completed):
     yield item("rank 1 ends one call early", [[BASE, BASE], [BASE]],
                [CODE, "rank 1"])
     sizes = but(size="258x8", partH="0,129,258", stride="2x1", own_sizes=1)
-    yield item("output sizes that do not add up: which parts would do",
+    yield item("output sizes that do not add up; the message gives parts",
                [[sizes]] * 2, [CODE, "129", "--parts even/2 -n 2"],
                line=sizes, pieces=[0, 0])
     none = ("mesh=3 split=H:0 partH=0,1,2,3 size=3x4 kernel=3x3 stride=4x1 "
@@ -65,7 +66,8 @@ def negative_cases(runner, completed):
                line=few)
     channels = BASE.replace("split=H:0 partH=0,6,12", "split=C:0 partC=0,1,2")
     yield item("channels split", [[channels]] * 2, [CODE], line=channels)
-    # Every rank would make the program's call, which pads by zeros.
+    # Each rank would make the program's call, which pads with zeros instead of
+    # the other end of W.
     for op in ("forward", "data", "filter"):
         line = channels.replace("conv_forward", "conv_" + op) + " wrap=W"
         yield item(f"conv_{op}, channels split and W periodic, whole view",
@@ -73,85 +75,88 @@ def negative_cases(runner, completed):
                    pieces=[None] * 2, view="whole")
     single = ("mesh=2 split=H:0 partH=0,1,2 size=2x1 kernel=1x1 stride=1x1 "
               "dilation=1x1 pad=0x0 n=2 c=3 k=2 groups=1 seed=1")
-    yield item("one element on every rank: of one tensor, or the same one",
+    yield item("one row on every rank: pieces or the same row",
                [[f"op=conv_filter {single}"]] * 2, ["SDG-405"],
                line=f"op=conv_filter {single}")
     strided = ("op=conv_filter mesh=2 split=H:0 partH=0,53,58 size=58x1 "
                "kernel=3x3 stride=2x3 dilation=1x2 pad=2x5 n=2 c=1 k=4 "
                "groups=1 seed=1 ycutH=0,25,30 own_sizes=1 on.x=- "
                "on.dy=W:0@0,2,3")
-    yield item("one column on every rank, and strides that hide which",
+    yield item("one column on every rank: output sizes fit both readings",
                [[strided]] * 2, ["SDG-633", "tag x"], line=strided)
     empty = ("op=conv_filter mesh=3 split=W:0 partW=0,6,12,18 size=19x18 "
              "kernel=3x4 stride=3x2 dilation=2x2 pad=2x2 n=1 c=4 k=2 groups=1 "
              "seed=1 own_sizes=1 on.x=W:@0,11,17,18 on.dy=local")
-    yield item("a gradient of every rank's own beside pieces of x, one of "
-               "which no window is centred on", [[empty]] * 3, ["SDG-603"],
+    yield item("a gradient whole on every rank, and a piece of x without "
+               "the centre of any window", [[empty]] * 3, ["SDG-603"],
                line=empty)
     named = ("op=conv_data mesh=2 split=H:0 partH=0,25,51 size=51x1 "
              "kernel=5x3 stride=1x2 dilation=3x1 pad=2x3 n=2 c=12 k=3 groups=3 "
              "seed=1 on.dy=W:0@0,1,3 own_sizes=1 named=2x12x51x1 on.dx=-")
-    yield item("an output that a [local] section names, of which a rank would "
-               "get nothing", [[named]] * 2, ["SDG-603"], line=named)
+    yield item("a [local] output of which a rank would get no element",
+               [[named]] * 2, ["SDG-603"], line=named)
     both = ("op=conv_data mesh=2x2 split=H:0 partH=0,1,3 size=3x4 kernel=3x5 "
             "stride=4x1 dilation=3x1 pad=5x2 n=1 c=1 k=6 groups=1 seed=1 "
             "bold=1 named=1x6x2x4 on.dy=-")
-    yield item("a [local] input of as many rows as pieces of the output need",
+    yield item("a [local] input that fits a call of each rank, too",
                [[both]] * 4, ["SDG-636", "dy is the same in both"], line=both,
                pieces=range(4))
     sizes = ("op=neighborhood_backward mesh=3 split=W:0 partW=0,5,11,17 n=3 c=2 "
              "size=12x5x17 dims=3 cut=0 hq=2 hv=3 kv=whole kernel=3x1x3 "
              "dilation=3x1x1 seed=1 on.k=local own_sizes=1 on.do=- on.dq=- "
              "on.dk=C:0@0,1,3,4")
-    yield item("values whole on every rank, or as another tensor's tag",
+    yield item("values that may be whole or cut as another tensor's tag says",
                [[sizes]] * 3, ["SDG-625", r"v of .* is C 18 = 6\+6\+6 over .*, "
                                "or replicated"], line=sizes)
     for op in ("forward", "data", "filter"):
         own = (f"op=conv_{op} mesh=2 split=C:0 partC=0,2,4 n=3 c=4 size=5x4 "
                "kernel=3x3 stride=1x1 pad=1x1 groups=1 k=3 seed=1 own_sizes=1 "
                "on.x=local on.dx=local on.y=local on.dy=local")
-        yield item(f"conv_{op} of every rank's own with a filter of a piece",
+        yield item(f"conv_{op} on each rank alone, with a filter of a piece",
                    [[own]] * 2, ["SDG-606", "channels, but d?w needs 2"],
                    line=own)
     around = ("op=lrn_forward mesh=2 split=C:0 partC=0,1,3 size=4x4 n=1 c=3 "
               "window=3 seed=1")
-    yield item("channels that are normalised together split",
+    yield item("local response normalisation over split channels",
                [[around]] * 2, ["SDG-602"], line=around)
     drop = "op=dropout mesh=2 split=H:0 partH=0,6,12 size=12x8 drop=0.5 seed=1"
-    yield item("masks of different seeds",
+    yield item("dropout with different seeds",
                [[drop], [drop.replace("seed=1", "seed=2")]], ["SDG-301"],
                line=drop)
     rows = "op=dropout mesh=2 split=H:0 partH=0,1,2 size=2x8 drop=0.5 seed=1"
-    yield item("masks of what may be a copy", [[rows]] * 2,
+    yield item("dropout of a row that may be a copy", [[rows]] * 2,
                ["SDG-602", "H is 1 on every rank"], line=rows)
     apart = ("op=reduce fn=max over=N indices=1 mesh=2 split=H:0 partH=0,6,12 "
              "size=12x8 n=2 on.c=-")
-    yield item("indices of a result that is on every rank", [[apart]] * 2,
+    yield item("indices of a result that is whole on every rank", [[apart]] * 2,
                ["SDG-603"], line=apart)
     apart = ("op=op broad=H mesh=2 split=H:0 partH=0,6,12 size=12x8 n=2 "
              "own_sizes=1 on.a=- on.c=local bold=1")
-    yield item("a tensor that may be pieces beside one on every rank",
+    yield item("a tensor that may be pieces, and another whole on every rank",
                [[apart]] * 2, ["SDG-603", r"x is H 24 = 12\+12"], line=apart)
     apart = ("op=softmax_forward mesh=2 split=H:0 partH=0,6,12 size=12x8 n=2 "
              "on.y=N:0@0,1,2 on.x=W:0@0,4,8")
-    yield item("a tag that does not fit the tensor beside it",
+    yield item("a tag that does not fit the other tensor of the call",
                [[apart], [apart.replace("size=12x8", "size=12x9").replace(
                    "0,4,8", "0,4,9")]], [CODE], line=apart)
     apart = f"{BASE} on.x=C:0@0,1,2 on.y=C:0@0,1,2 own_sizes=1"
-    yield item("channels of input and output cut, by tags", [[apart]] * 2,
+    yield item("tags that cut the channels of input and output", [[apart]] * 2,
                ["SDG-602"], line=apart)
     apart = ("op=reduce fn=add over=H mesh=2x2 split=H:0,W:1 partH=0,1,2 "
              "partW=0,6,12 size=2x12 on.a=W:0@0,6,12")
-    yield item("a result whose pieces can be read in two ways", [[apart]] * 4,
+    yield item("a result whose pieces can be understood in two ways",
+               [[apart]] * 4,
                ["SDG-633", "tag it"], line=apart, pieces=range(4))
     apart = ("op=conv_filter mesh=2 split=H:0 partH=0,6,12 size=12x8 c=2 k=2 "
              "kernel=3x3 pad=1x1 n=1 on.dy=C:0@0,1,2 on.x=- named=1x2x12x8 "
              "own_sizes=1")
-    yield item("a [local] tensor beside channels in pieces", [[apart]] * 2,
+    yield item("a [local] input and a gradient whose channels are cut",
+               [[apart]] * 2,
                ["SDG-603", "replicated"], line=apart)
     apart = ("op=conv_forward mesh=2 split=C:0 partC=0,2,4 size=6x4 c=4 k=3 "
              "kernel=3x3 pad=1x1 n=1 on.y=- named=1x3x6x4 own_sizes=1")
-    yield item("channels in pieces beside a [local] output", [[apart]] * 2,
+    yield item("an input whose channels are cut and a [local] output",
+               [[apart]] * 2,
                ["SDG-60[0-9]"], line=apart)
     large = BASE.replace("12 size=12x8", "12 size=12x800")
     for name in "x", "w", "y":
@@ -166,14 +171,14 @@ def negative_cases(runner, completed):
         yield item(f"memory of half of {name}, whole view", [[short]] * 2, says,
                    line=large, pieces=[None] * 2, view="whole")
     mean = "op=reduce fn=avg over=H mesh=2 split=H:0 partH=0,6,12 size=12x8"
-    yield item("rank 1 reduces otherwise",
+    yield item("rank 1 reduces by another operation",
                [[mean], [mean.replace("avg", "add")]], ["SDG-301"], line=mean)
     scores = ("op=softmax_forward mode=instance mesh=2 split=H:0 partH=0,6,12 "
               "size=12x8")
     yield item("rank 1 wants logarithms",
                [[scores], [scores + " algo=log"]], ["SDG-301"], line=scores)
     terms = "op=matmul mesh=2 split=k:0 partk=0,5,11 size=7x6x11x0"
-    yield item("rank 1 multiplies other rows",
+    yield item("rank 1 multiplies another number of rows",
                [[terms], [terms.replace("7x6", "8x6")]], ["SDG-400"],
                line=terms)
     yield item("rank 1 multiplies halves",
@@ -204,14 +209,15 @@ def negative_cases(runner, completed):
                             ("scale", see + " scale=0.5"),
                             ("number of heads", see.replace(
                                 "c=2 hq=2 hv=3", "c=1 hq=4 hv=6"))):
-            yield item(f"rank 1 attends to another neighbourhood: {name}, {way}",
+            yield item(f"rank 1 has another neighbourhood: {name}, {way}",
                        [[see], [other]], ["SDG-301"], line=see)
         wide = see.replace("3x5", "3x9")
         yield item(f"a neighbourhood larger than the grid, {way}", [[wide]] * 2,
                    ["SDG-620", "kernel 9 and dilation 1 in a grid of 7"],
                    line=wide)
         apart = see.replace("3x5", "5x5 dilation=2x1")
-        yield item(f"a dilated one larger than the grid, {way}", [[apart]] * 2,
+        yield item(f"a dilated neighbourhood larger than the grid, {way}",
+                   [[apart]] * 2,
                    ["SDG-620", "kernel 5 and dilation 2 in a grid of 9"],
                    line=apart)
         around = see + " wrap=H"
@@ -221,27 +227,27 @@ def negative_cases(runner, completed):
               "n=1 seed=1")
     yield item("rank 1 has other windows", [[tokens], [tokens.replace(
         "2x3", "2x4")]], ["SDG-631", CODE], line=tokens)
-    yield item("windows that are not the rule's", [[tokens.replace(
+    yield item("windows that differ from the rule's", [[tokens.replace(
         "2x3", "9x9")]] * 2, ["SDG-631", r"write into \[shard all\] window = BEFORE"],
                line=tokens)
     yield item("windows of another line of the rules", [[tokens]] * 2,
                ["SDG-631", r"\[shard all\] needs window = 2,3"],
                line=tokens.replace("2x3", "2x1"))
-    yield item("attention that drops", [[tokens + " drop=0.5"]] * 2,
+    yield item("attention with dropout", [[tokens + " drop=0.5"]] * 2,
                ["SDG-630", "dropout"], line=tokens)
     yield item("a single step of a sequence in pieces",
                [[tokens + " train=0 only=2"]] * 2, ["SDG-630", "single step"],
                line=tokens)
     two = tokens.replace("n=1", "n=2")
     longer = two + " lengths=12x12 klengths=12x12"
-    yield item("rank 0 ends a sequence that rank 1 has more of",
+    yield item("rank 0 ends a sequence, and rank 1 has more of it",
                [[longer.replace("lengths=12x", "lengths=3x")], [longer]],
                ["SDG-630", "sequence 0 of q ends at 3 according to rank 0, "
                 "but rank 1 has elements up to 12"], line=two)
-    yield item("rank 0 ends keys that rank 1 has more of",
+    yield item("rank 0 ends a sequence of keys, and rank 1 has more of it",
                [[longer.replace("klengths=12x12", "klengths=12x5")], [longer]],
                ["SDG-630", "sequence 1 of k ends at 5"], line=two)
-    yield item("a sequence of which no rank has anything",
+    yield item("a sequence without elements on every rank",
                [[two + " lengths=0x7 klengths=0x7"]] * 2,
                ["SDG-630", "sequence 0 of q has no elements"], line=two)
     yield item("queries that see padding only",
@@ -249,7 +255,7 @@ def negative_cases(runner, completed):
                ["SDG-630", "rank 1 has queries of a sequence"], line=two)
     batch = ("op=attention mesh=2 split=BATCH:0 partBATCH=0,1,2 seq=6 n=2 "
              "window=2x3 seed=1")
-    yield item("a sequence of nothing where the batch is split",
+    yield item("a sequence without elements, the batch split",
                [[batch + " lengths=6x0 klengths=6x0"]] * 2,
                ["SDG-630", "sequence 1 of q has no elements"], line=batch)
     yield item("rank 1 has other heads", [[tokens], [tokens + " heads=2"]],
@@ -259,16 +265,18 @@ def negative_cases(runner, completed):
                line=heads)
     apart = tokens.replace("window=2x3", "window=2x3 strategy=heads heads=3 "
                            "projected=2x2x2x4")
-    yield item("heads that the ranks do not divide", [[apart]] * 2,
+    yield item("a number of heads that the ranks do not divide", [[apart]] * 2,
                ["SDG-630", "'strategy = heads': the number of ranks does not divide the number of heads "
                 r"\(3 heads, SEQ in 2 pieces\)"], line=apart)
     other = tokens + " keys=9"
-    yield item("keys in other pieces than queries, and windows", [[other]] * 2,
+    yield item("windows, and keys cut in other places than queries",
+               [[other]] * 2,
                ["SDG-603"], line=other)
     beside = tokens.replace("n=1", "n=2") + (
         " on.q=HEAD:0@0,2,4 on.k=HEAD:0@0,2,4 on.v=HEAD:0@0,2,4 "
         "on.o=SEQ:0@0,6,12 on.do=SEQ:0@0,6,12")
-    yield item("vectors of queries and of keys split, by tags", [[beside]] * 2,
+    yield item("tags that split the vectors of queries and keys",
+               [[beside]] * 2,
                ["SDG-603"], line=tokens)
     beside = tokens.replace("n=1", "n=2") + (
         " train=0 only=2 on.q=BATCH:0@0,1,2 on.k=SEQ:0@0,6,12 "
@@ -277,19 +285,20 @@ def negative_cases(runner, completed):
                ["SDG-630", "single step"], line=tokens)
     unsaid = tokens.replace("split=SEQ:0 partSEQ=0,6,12 window=2x3",
                             "split=SEQ:0 partSEQ=0,6,12 window=none")
-    yield item("no window said", [[tokens]] * 2, ["SDG-631", "no window; write into .shard all. "
+    yield item("no window given",
+               [[tokens]] * 2, ["SDG-631", "no window; write into .shard all. "
                 "window = BEFORE,AFTER|no window; for the windows|"
                 "no window; the program's"],
                line=unsaid)
     here = ("op=attention mesh=2 split=SEQ:0 partSEQ=0,9,20 here=queries seq=6 "
             "keys=20 window=2x13 n=1 seed=1")
-    yield item("gradients that every rank would have all terms of",
+    yield item("gradients of queries whose sums are left to the program",
                [[here + " beam=2 train=1 sum=no"]] * 2,
                ["SDG-630", "write 'sum = yes'"],
                line=here + " beam=2 sum=no")
-    yield item("windows of queries on every rank that are not the rule's",
+    yield item("windows that differ from the rule's, queries on every rank",
                [[here.replace("2x13", "2x9")]] * 2, ["SDG-631"], line=here)
-    yield item("rank 1 has other queries of those on every rank",
+    yield item("rank 1 has another number of queries, which every rank has",
                [[here], [here.replace("seq=6", "seq=7")]], ["SDG-400"],
                line=here)
     yield item("rank 1 tags no queries", [[here], [here.replace(
@@ -298,7 +307,7 @@ def negative_cases(runner, completed):
     many = [but(size="1200x600", partH="0,600,1200")]
     run = f"exec %s '{runner.op_case}' " + " ".join(f"'{f}'" for f in files)
     for name, signal, says in (("is killed", "KILL", [r"rank 1\b"]),
-                               ("stands still", "STOP", [CODE, r"rank 1\b"])):
+                               ("is stopped", "STOP", [CODE, r"rank 1\b"])):
         yield item("rank 1 " + name, [many] * 2, says, times=50000, program=[
             "sh", "-c", f"if [ {{rank}} = 1 ]; then "
             f"{run % f'timeout -s {signal} 1.5'}; else {run % ''}; fi"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs cases: writes the input of op_case, starts it on one rank and on several,
-and compares the results."""
+"""Runs cases: writes the input of op_case, starts op_case on one rank and on
+several, and compares the results."""
 import os
 import re
 import select
@@ -18,9 +18,9 @@ from tensors import decode, encode
 
 
 def write_script(stem, cases, rank=None, runs=1, after=""):
-    """The script and memory of a rank, which has its piece of each case;
-    without a rank, all of it. runs: of the last case. after: lines behind each
-    case."""
+    """Writes the script and the memory of a rank with its piece of each case,
+    or with whole tensors if there is no rank. runs: how often the last case
+    runs. after: lines to write after each case."""
     with open(stem + ".script", "w") as script, \
             open(stem + ".memory", "wb") as memory:
         for case in cases:
@@ -30,7 +30,8 @@ def write_script(stem, cases, rank=None, runs=1, after=""):
 
 
 class Local(dict):
-    """Extents of each tensor on a rank. first: where they begin."""
+    """Extents of each tensor on a rank. first: where the rank's piece
+    begins."""
 
     def __init__(self):
         super().__init__()
@@ -105,31 +106,31 @@ class Runner:
         self.device = device
         self.view = view
         self.verbose = verbose
-        self.refusals = 0  # of cases that may be
+        self.refusals = 0  # number of `bold` cases that sundog refused
         self.folder = tempfile.mkdtemp(prefix="sundog-equivalence-")
         self.op_case = os.path.join(self.build, "tests/equivalence/driver/op_case")
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith("SUNDOG_")}
         self.env.setdefault("OMP_NUM_THREADS", "1")
-        # New memory of the host device is no zeros.
+        # The host device fills new memory with other values than zeros.
         self.env["SUNDOG_HOST_POISON"] = "yes"
         self.model = "any"
         self.refused_alone = 0
 
     def set_model(self, model):
-        """Which calls the host device refuses: SUNDOG_HOST_MODEL."""
+        """Sets which calls the host device refuses (SUNDOG_HOST_MODEL)."""
         self.model = self.env["SUNDOG_HOST_MODEL"] = model
 
     def preloads(self, cases):
         return any(family_of(case).preload for case in cases)
 
     def accepted(self, cases):
-        """The cases that one device computes under the model."""
+        """Returns the cases that one device accepts under the model."""
         if self.model == "any" or not cases:
             return cases
         write_script(os.path.join(self.folder, "whole"), cases)
         setting = Setting.of(cases[0], self.view)
-        if setting.wrap:  # what one rank of sundog's computes
+        if setting.wrap:  # only sundog computes it, also on one rank
             log = self.run_ranks(setting.alone(), program=[
                 self.op_case, *self.files("whole"), "refusals"])[1]
         else:
@@ -154,14 +155,14 @@ class Runner:
                                      env=env, start_new_session=True)
             ended = os.pidfd_open(child.pid)
             try:
-                # Not wait(timeout), which looks now and then.
+                # wait(timeout) would poll at intervals.
                 if select.select([ended], [], [], timeout)[0]:
                     status = child.wait()
                 else:
                     status = "no end within %d s" % timeout
             finally:
                 os.close(ended)
-                # Whatever is left of the session goes with it.
+                # Ends all processes that are left of the session.
                 try:
                     os.killpg(child.pid, signal.SIGKILL)
                 except ProcessLookupError:
@@ -175,14 +176,14 @@ class Runner:
         return [stem + ".script", stem + ".memory", stem + ".out"]
 
     def run_alone(self, name="whole", preload=False, refusals=False):
-        """Without `sundog run`. refusals: go on after calls that the device
-        refuses, and print the numbers of their cases."""
+        """Runs op_case without `sundog run`. refusals: continues after calls
+        that the device refuses, and prints the numbers of their cases."""
         env = dict(self.env)
         folders = []
         if self.device == "host":
             folders.append(os.path.join(self.build, "src/host/lib"))
         if preload:
-            # By name: the linker ends a path in LD_PRELOAD at a blank.
+            # Only the name: the linker splits LD_PRELOAD at blanks in a path.
             env["LD_PRELOAD"] = "libsundog.so"
             folders.append(os.path.join(self.build, "interpose"))
         if folders:
@@ -208,8 +209,8 @@ class Runner:
              "--", *program], env, timeout)
 
     def parts(self, cases):
-        """The sizes of the pieces in the whole view, where no tensor has other
-        extents."""
+        """Returns SUNDOG_PARTS for the whole view: the sizes of the pieces, or
+        "even" if several cases or tensors have other extents."""
         case = cases[0]
         if len(cases) > 1 or case.get("spread") == 2:
             return "even"
@@ -218,11 +219,12 @@ class Runner:
             for dim, first in case["part"].items())
 
     def is_split(self, case):
-        """Whether its op can be carried out by ranks."""
+        """Returns whether several ranks can carry out the case's op."""
         return self.view == "whole" or case["op"] in family_of(case).sharded
 
     def refused(self, ranks, status, log):
-        """Whether the call ended in a coded error, and no rank has results."""
+        """Returns whether the call ended in a coded error, and no rank wrote
+        results."""
         sizes = [os.path.getsize(self.files(str(rank))[2])
                  for rank in range(ranks)
                  if os.path.exists(self.files(str(rank))[2])]
@@ -233,7 +235,7 @@ class Runner:
 
     def faults(self, cases, apart=False):
         """Runs cases of one setting; returns {number: what is wrong}. apart:
-        without sundog, each rank by itself."""
+        each rank runs by itself, without sundog."""
         setting = Setting.of(cases[0], self.view)
         ranks = setting.ranks() if self.is_split(cases[0]) else 0
         names = ["whole", *map(str, range(ranks))]
@@ -241,7 +243,7 @@ class Runner:
             if os.path.exists(self.files(name)[2]):
                 os.unlink(self.files(name)[2])
         write_script(os.path.join(self.folder, "whole"), cases)
-        if setting.wrap:  # by sundog on one rank, too
+        if setting.wrap:  # only sundog computes it, also on one rank
             alone, log = self.run_ranks(setting.alone(), program=[
                 self.op_case, *self.files("whole")])
         else:
@@ -258,13 +260,14 @@ class Runner:
             else:
                 status, split_log = self.run_ranks(setting, self.parts(cases))
             log = log if alone != 0 else split_log
-        # With a periodic dimension one rank is sundog's, too.
+        # With a periodic dimension sundog computes on one rank, too, and may
+        # refuse the case there.
         if (alone == 0 or setting.wrap) and cases[0].get("bold") and \
                 self.refused(ranks, status, log):
             self.refusals += 1
             return {}
-        # Calls that every rank made by itself: the run fails, and says so; what
-        # they gave has to be right all the same.
+        # If every rank made the calls by itself, the run fails with SDG-717,
+        # but the results must be right.
         if cases[0].get("bold") and status not in (0, None) and \
                 set(re.findall(r"SDG-\d+", log)) == {"SDG-717"}:
             status = 0
@@ -278,7 +281,7 @@ class Runner:
             try:
                 check_case(case, setting, outs[0], outs[1:], exact)
             except Wrong as wrong:
-                # Where those after it begin is not known.
+                # It is unknown where the results of later cases begin.
                 found[number] = str(wrong)
                 break
         for out in outs:
@@ -292,7 +295,7 @@ class Runner:
 
 
 def repeat_line(runner, case):
-    """The command that runs this case again."""
+    """Returns the command that runs this case again."""
     return " ".join(
         ["tests/equivalence/driver/run",
          *(["--device", runner.device] if runner.device != "host" else []),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call costs once it has been made twice: no memory, no agreement, and
-for windowed ops one group of messages, given to NCCL before cuDNN gets any of
-the call.
+"""Checks what a call costs once it has been made twice: no memory, no
+agreement, and for windowed ops one group of messages, which NCCL gets before
+cuDNN gets any part of the call.
 
-op_case makes each case's calls several times between the marks of a preloaded
-witness (witness.c)."""
+op_case makes each case's calls several times between marks of a preloaded
+witness (witness.c), which counts."""
 import os
 import random
 import re
@@ -17,7 +17,7 @@ from families.conv import sends_back
 from runner import write_script
 
 RUNS = 2
-# An agreement allocates its records, so the witness would see it too.
+# An agreement allocates its records, so the witness would see it, too.
 WATCHED = "run\nrun\nwatch before\n" + "run\n" * RUNS + "watch case\n"
 
 
@@ -26,7 +26,7 @@ def told_by(line):
 
 
 def wrong(case, view, before, after):
-    """Returns the fault that the witness's lines show; None if they show none."""
+    """Returns the fault that the witness's lines show, or None."""
     told = told_by(after)
     if told_by(before)["heap"] == "0":
         return "a witness that did not see it planned"
@@ -34,17 +34,18 @@ def wrong(case, view, before, after):
         return f"{told['heap']} allocations of host memory"
     if told["device"] != "0":
         return f"{told['device']} allocations on the device"
-    # Operands that lie otherwise than the op wants them are brought before, but
-    # for the input of a convolution, with channels in pieces, if it is alone.
+    # Operands that are cut elsewhere are moved in groups of their own, before
+    # the call. The input of a convolution whose channels are in pieces comes
+    # with its halo, if no other operand must be moved.
     moved = [key for key in case if key.startswith("on.")]
     fetched = re.match("conv_f[ou]", case["op"]) and moved == ["on.x"] and \
         "C:" in case["on.x"]
     if not re.match("conv|pool", case["op"]) or (moved and not fetched):
         return None
     order = told["order"]
-    # Two gradients: the halo of the second one goes with the first, unless it
-    # sends rows to their owners instead. In a step a forward call goes before,
-    # which leaves its halo to the first gradient.
+    # Two gradients: the halo of the second is sent with that of the first,
+    # unless the second sends sums of rows to their owners. In a step, the first
+    # gradient uses the halo that the forward call kept.
     keep = 3 if view == "whole" else case.get("keep", 0)
     if keep & 1 and sends_back(case):
         keep -= 1
@@ -52,14 +53,14 @@ def wrong(case, view, before, after):
         3 - (keep > 0) if case["op"] == "conv_step" else 1
     if order.count("G") > RUNS * most:
         return f"{order.count('G')} groups of messages in {RUNS} runs"
-    # Each call: at most one group, parts of it, sums.
+    # Each call: at most one group of messages, sub-calls, then sums.
     if not re.fullmatch("(G?C+R*|G?R+|G)*", order):
         return f"messages, parts and sums in the order {order}"
     return None
 
 
 def faults(runner, cases, setting):
-    """{case: what is wrong with it} of cases of one setting."""
+    """Returns {case: what is wrong with it} for cases of one setting."""
     folder, ranks = runner.folder, setting.ranks()
     for rank in range(ranks):
         write_script(os.path.join(folder, str(rank)), cases,
@@ -90,11 +91,11 @@ def faults(runner, cases, setting):
 
 
 def is_steady(runner, case):
-    """Whether it comes to rest. Products of matrices, which have no descriptors,
-    are agreed on at every call in the shard view; op_case's dropout sets its
-    descriptor at every run; ranks that are asked to compare every call do; in
-    the whole view ranks that compute nothing of a call, as of few keys, are told
-    at every one whether the others were refused it."""
+    """Returns whether repeated calls of the case need no agreement. Some do:
+    products of matrices in the shard view, because they have no descriptors;
+    dropout, because op_case sets its descriptor at every run; all calls with
+    `check`; and in the whole view calls of which some ranks compute nothing
+    (few keys), because these must learn whether the others were refused."""
     if re.match("mat|dropout", case["op"]) or case.get("check") or \
             case.get("bold") or not runner.is_split(case):
         return False

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What families describe their operands with: a tensor with its global
-extents, how it is cut over the ranks, its layout in memory, and its values;
-and the way from there to the bytes that a rank's memory holds, and back."""
+"""How families describe their operands: a tensor with its global extents, its
+cut over the ranks, its layout in memory and its values. Converts these to the
+bytes of a rank's memory, and back."""
 import re
 import zlib
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ import numpy as np
 
 from cases import AXES
 
-# How each is stored, and the distance from 1 to the next number.
+# For each type how it is stored, and the distance from 1 to the next number.
 TYPES = {"float": (np.float32, 2.0 ** -23), "double": (np.float64, 2.0 ** -52),
          "half": (np.float16, 2.0 ** -10), "bfloat16": (np.uint16, 2.0 ** -7),
          "int8": (np.int8, 0), "int32": (np.int32, 0)}
-# What the gaps between lines hold before and must hold after.
+# Gaps between elements hold this number before a call and must hold it after.
 MARK = 12345
 
-# The largest of each type, and powers of two that make the values of make()
-# huge, but no infinities, and less than normal.
+# The largest number of each type; and the powers of two that make the values of
+# make() huge but not infinite, and subnormal.
 MOST = {"half": 65504.0, "float": float(np.finfo(np.float32).max),
         "bfloat16": 2.0 ** 127 * (2 - 2.0 ** -7),
         "double": np.finfo(np.float64).max}
@@ -33,7 +33,7 @@ def eps(type):
 
 
 def math_eps(type):
-    """Of the arithmetic on this type."""
+    """Returns the eps of the arithmetic that devices use for this type."""
     return eps("double" if type == "double" else "float")
 
 
@@ -76,8 +76,7 @@ class Tensor:
     size: list
     dims: str
     type: str = "float"
-    kind: str = "tensor"  # or filter, which every rank has whole; or
-    # sequence, or memory
+    kind: str = "tensor"  # or "filter", "sequence", "memory"
     cut: dict = field(default_factory=dict)
     order: str = ""
     gap: int = 0
@@ -122,15 +121,15 @@ class Tensor:
         self.tag = self.tag or ",".join(items)
 
     def lay(self, word):
-        """Has it lie otherwise in memory: the order, and after which dimensions
-        how many elements are left free; r: and as many more as the rank's
-        number. Example: NHWC/C2/N1r."""
+        """Changes the layout in memory. The word has the order of dimensions,
+        then the numbers of unused elements after some dimensions; with r, the
+        rank's number is added. Example: NHWC/C2/N1r."""
         self.order, *gaps = word.split("/")
         self.gaps = {gap[0]: int(gap[1:].rstrip("r")) for gap in gaps}
         self.each = {gap[0] for gap in gaps if gap[-1] == "r"}
 
     def box(self, setting, rank):
-        """What a rank has, as slices; all of it where rank is None."""
+        """Returns a rank's part as slices; the whole if rank is None."""
         box = []
         for dim, extent in zip(self.dims, self.size):
             first = self.cut.get(dim)
@@ -142,20 +141,20 @@ class Tensor:
         return tuple(box)
 
     def length(self, box):
-        """Of a sequence, how long those are that are in a box: of each batch,
-        of each beam."""
+        """Returns the lengths of the sequences inside a box, for each batch and
+        beam."""
         whole = np.array(self.lengths).reshape(-1, self.size[2])
         return [int(n) for n in np.clip(
             whole[box[1], box[2]] - box[0].start, 0,
             box[0].stop - box[0].start).ravel()]
 
     def term(self, setting, rank):
-        """Which of the terms a rank has."""
+        """Returns which of the terms a rank has."""
         at = setting.place(rank)
         return tuple(at[axis] for axis, _ in self.terms)
 
     def piece(self, values, setting, rank):
-        """A rank's part of an input's values; all where rank is None."""
+        """Returns a rank's part of an input's values; all if rank is None."""
         if self.terms and not self.out:
             over = tuple(range(len(self.terms)))
             values = getattr(values, self.combine)(axis=over) \
@@ -164,8 +163,8 @@ class Tensor:
         return values[self.box(setting, rank)]
 
     def strides(self, extent):
-        """Of each dimension, in elements; and the elements from first to
-        last. A line is W, with what lies inside it."""
+        """Returns the stride of each dimension, in elements, and the number of
+        elements from the first to the last. `gap` follows dimension W."""
         stride, step, span = {}, 1, 1
         sizes = dict(zip(self.dims, extent))
         for dim in reversed(self.order or self.dims):
@@ -177,20 +176,22 @@ class Tensor:
         return [stride[dim] for dim in self.dims], span
 
     def window(self, memory, extent):
-        """The elements of a piece in its memory, as an array."""
+        """Returns the elements of a piece in its memory, as an array."""
         stride, _ = self.strides(extent)
         return np.lib.stride_tricks.as_strided(
             memory, extent, [s * memory.itemsize for s in stride])
 
     def image(self, values):
-        """A piece's memory: `values` where they belong, marks in the gaps."""
+        """Returns a piece's memory: `values` in their places, MARK in the
+        gaps."""
         _, span = self.strides(values.shape)
         memory = encode(np.full(span, float(MARK)), self.type)
         self.window(memory, values.shape)[...] = encode(values, self.type)
         return memory
 
     def read(self, data, extent):
-        """The values in a piece's memory, and whether its gaps are intact."""
+        """Returns the values in a piece's memory, and whether its gaps are
+        unchanged."""
         memory = np.frombuffer(data, TYPES[self.type][0]).copy()
         window = self.window(memory, extent)
         values = window.copy()
@@ -200,16 +201,17 @@ class Tensor:
 
 
 def make(tensor, seed):
-    """The values of a tensor, float64, exact in its type; of a power-of-two
-    grid, so that halves of them are, too.
+    """Returns the values of a tensor as float64. Its type can store them
+    exactly, and half of each value, too, because they lie on a grid of powers
+    of two. tensor.values is one of:
 
     uniform    in (-1, 1)
     positive   in (0.25, 2)
-    ties       of few values, so that many are equal
-    around1    whose product does not vanish
-    a number   that far from 0
-    a, b       in (a, b)
-    nothing    NaN: what is only written
+    ties       a few different values, so that many elements are equal
+    around1    in (0.75, 1.25), so that products do not vanish
+    a number   this number plus values in (-1, 1)
+    (a, b)     in (a, b)
+    nothing    NaN, for tensors that calls only write
     """
     size = tensor.size if tensor.out else \
         [n for _, n in tensor.terms] + tensor.size
@@ -232,13 +234,13 @@ def make(tensor, seed):
 
 
 def alter(tensors, values, kinds, seed):
-    """Makes inputs hard: `kinds` are words with + between them.
+    """Makes inputs hard in the ways that `kinds` lists:
 
-    cancel     sums along what is cut are exactly 0: one input is odd there, all
-               others are even
-    huge       that input is so large that a half cannot hold sums of few;
-               float, in which devices add, can
-    subnormal  that input has values less than normal
+    cancel     sums along a cut dimension are exactly 0, because one input is an
+               odd function along it and all others are even
+    huge       that input is so large that a half overflows when it holds a sum
+               of a few elements; float, in which devices add, does not
+    subnormal  that input has subnormal values
     """
     rng = np.random.default_rng([seed, 1])
     inputs = [t for t in tensors if not t.at and not t.out and
