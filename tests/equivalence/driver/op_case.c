@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the cuDNN calls that a script says, on memory that a file holds.
+/* Makes the cuDNN calls that a script lists, on memory that a file holds.
  *
  * usage: op_case SCRIPT MEMORY OUT
  *
- * SCRIPT, a line each:
+ * SCRIPT has one of these on each line:
  *   case                                  forgets the tensors and calls so far
  *   tensor NAME TYPE DIMS STRIDES BYTES   DIMS and STRIDES as 2x3x8x8
  *   packed NAME TYPE FORMAT DIMS BYTES    FORMAT nchw or nhwc
@@ -12,15 +12,15 @@
  *                                         AXES as 1x0x2x3, outermost first
  *   memory NAME BYTES                     no descriptor
  *   alias NAME TYPE DIMS STRIDES OTHER    a tensor in the memory of another
- *   empty NAME TYPE DIMS STRIDES          one of which nothing is here
- *   call ROW KEY=VALUE...                 what `run` will do, in order
- *   spread NAME                           doubles a tensor, at once
+ *   empty NAME TYPE DIMS STRIDES          a tensor without elements here
+ *   call ROW KEY=VALUE...                 adds a call; `run` makes all in order
+ *   spread NAME                           doubles a tensor at once, by a call
  *   run
  *   tag NAME TEXT                         sundog_tag of its descriptor
- *   reset NAME                            its first bytes again
- *   watch NAME                            has a witness (witness.c) write down
- *                                         what happened since the watch before
- *   write                                 all memory to OUT
+ *   reset NAME                            restores its first bytes
+ *   watch NAME                            makes the witness (witness.c) write
+ *                                         what happened since the last watch
+ *   write                                 writes all memory to OUT
  * MEMORY has the first bytes of each tensor, in the script's order. OUT gets,
  * per `write`, an int32 0 and all tensors' bytes. At the first failure it gets
  * the status, and the program ends. */
@@ -45,7 +45,7 @@ static struct {
 
 int op_failed(const char *what, int status) {
   char text[2048] = "";
-  if (status >= 100 && status < 1000) // sundog's own functions say codes
+  if (status >= 100 && status < 1000) // a code of sundog's own functions
     snprintf(text, sizeof text, "SDG-%d ", status);
   else if (status > 0)
     cudnnGetLastErrorString(text, sizeof text);
@@ -72,7 +72,7 @@ static int bad(const char *word) {
   return OP_BAD_SCRIPT;
 }
 
-/* ---- what rows ask ------------------------------------------------------- */
+/* ---- what rows use ------------------------------------------------------- */
 
 const char *op_text(const op_call_t *call, const char *key,
                     const char *fallback) {
@@ -111,7 +111,7 @@ int op_choice(const op_call_t *call, const char *key,
   return i;
 }
 
-/* At most OP_DIMS numbers; returns how many. */
+/* Reads at most `most` numbers; returns how many. */
 static int read_numbers(const char *text, int most, int *out) {
   int count = 0;
   for (char *end; text && count < most; text = end + 1) {
@@ -242,8 +242,8 @@ static int load(op_tensor_t *t) {
   return 0;
 }
 
-/* Descriptors are made once and set anew for each case, as by a program whose
- * inputs change. */
+/* Descriptors are created once and set again for each case, as in a program
+ * whose inputs change. */
 static int add_tensor(const char *kind, char *word[6]) {
   if (g.tensors == TENSORS || strlen(word[0]) >= sizeof g.tensor->name)
     return bad(word[0]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a row of op_case is given: the tensors and words of one call. */
+/* What a row of op_case gets: the tensors and words of one call. */
 #ifndef EQUIVALENCE_DRIVER_OP_CASE_H
 #define EQUIVALENCE_DRIVER_OP_CASE_H
 
@@ -8,10 +8,10 @@
 
 enum { OP_DIMS = 5, OP_WORDS = 40, OP_SEQUENCES = 64 };
 
-/* The client's own faults; cuDNN's are positive. */
+/* Faults of op_case itself; statuses of cuDNN are positive. */
 enum { OP_CUDA_FAILED = -1, OP_OTHER_EXTENTS = -2, OP_BAD_SCRIPT = -3 };
 
-/* A tensor, a filter, sequences, or (without a descriptor) bytes. */
+/* A tensor, a filter, sequences, or bytes without a descriptor. */
 typedef struct {
   char name[24];
   cudnnDataType_t type;
@@ -19,9 +19,9 @@ typedef struct {
   cudnnTensorDescriptor_t desc;
   cudnnFilterDescriptor_t filter;
   cudnnSeqDataDescriptor_t sequence;
-  int length[OP_SEQUENCES]; /* of its sequences */
-  /* host: what the memory held first. An alias has neither, and the address
-   * of another tensor. */
+  int length[OP_SEQUENCES]; /* lengths of its sequences */
+  /* host: the memory's first content. An alias has bytes 0 and no host; its
+   * address is that of another tensor. */
   size_t bytes;
   unsigned char *host;
   void *device;
@@ -29,9 +29,9 @@ typedef struct {
 
 typedef struct op_call op_call_t;
 
-/* One cuDNN entry. prepare sets the call's descriptors and asks cuDNN what a
- * program asks; run makes the call, possibly several times. Both give
- * cudnnStatus_t or a fault from above. */
+/* One entry of cuDNN. prepare sets the call's descriptors and makes the queries
+ * that a program makes; run makes the call, perhaps several times. Both return
+ * a cudnnStatus_t or a fault of above. */
 typedef struct {
   const char *name;
   int (*prepare)(op_call_t *call);
@@ -45,7 +45,7 @@ struct op_call {
   char *key[OP_WORDS], *value[OP_WORDS];
   int prepared;
   cudnnHandle_t handle;
-  /* What rows make use of; op_case destroys it. */
+  /* For rows to use; op_case destroys it. */
   cudnnConvolutionDescriptor_t conv;
   cudnnPoolingDescriptor_t pool;
   cudnnActivationDescriptor_t act;
@@ -53,41 +53,41 @@ struct op_call {
   cudnnReduceTensorDescriptor_t reduce;
   cudnnLRNDescriptor_t lrn;
   cudnnDropoutDescriptor_t dropout;
-  void *more; /* a row's own, with what destroys it */
+  void *more; /* a row's own data, and the function that destroys it */
   void (*more_destroy)(void *more);
-  void *space[3]; /* workspaces and the like, of op_space() */
+  void *space[3]; /* workspaces and the like, made by op_space() */
   size_t space_bytes[3];
   int algo;
 };
 
-/* The tensor that the word `key=name` names; NULL where there is none. */
+/* Returns the tensor that the word `key=name` names; NULL if no tensor does. */
 const op_tensor_t *op_tensor(const op_call_t *call, const char *key);
 
-/* A word's value, or `fallback`. */
+/* Returns a word's value, or `fallback`. */
 const char *op_text(const op_call_t *call, const char *key,
                     const char *fallback);
 double op_real(const op_call_t *call, const char *key, double fallback);
 int op_number(const op_call_t *call, const char *key, int fallback);
 
-/* The place of a word's value in a list that ends with NULL; the last one's
- * where it is not there, the first one's where there is no word. */
+/* Returns the index of a word's value in a list that ends with NULL: the last
+ * index if it is not in the list, the first if the call lacks the word. */
 int op_choice(const op_call_t *call, const char *key, const char *const *names);
 
-/* Numbers with x between them; returns how many. */
+/* Reads numbers with x between them; returns how many. */
 int op_list(const op_call_t *call, const char *key, int out[OP_DIMS]);
 
-/* A word's value as the host scalar of calls on tensors of this type. It lasts
- * until the 16th call after this one. */
+/* Returns a word's value as a host scalar for calls on tensors of this type.
+ * The scalar is valid until this function has been called 16 times more. */
 const void *op_scalar(const op_call_t *call, const char *key, double fallback,
                       cudnnDataType_t type);
 
-/* The type that arithmetic on this type is done in. */
+/* Returns the type of the arithmetic on this type. */
 cudnnDataType_t op_math(cudnnDataType_t type);
 
-/* Device memory call->space[i] of at least `bytes` bytes. */
+/* Makes device memory call->space[i] of at least `bytes` bytes. */
 int op_space(op_call_t *call, int i, size_t bytes);
 
-/* Says where cuDNN's answer differs from the tensor's extents. */
+/* Prints where cuDNN's answer differs from the tensor's extents. */
 int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]);
 
 #define OP_TRY(what)                                                           \
@@ -99,8 +99,8 @@ int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]);
 
 int op_failed(const char *what, int status);
 
-/* Adds a family's rows, which end with an empty one, to those of op_case. A
- * file of rows ends with OP_ROWS(rows). */
+/* Adds a family's rows to those of op_case; the last row is empty. A file of
+ * rows ends with OP_ROWS(rows). */
 void op_rows_add(const op_row_t *rows);
 #define OP_ROWS(rows)                                                          \
   __attribute__((constructor)) static void rows##_add(void) {                  \

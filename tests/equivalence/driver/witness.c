@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded behind libsundog.so, which finds its vendors' functions here first:
- * counts what it allocates, and writes down in which order it gives work to
- * NCCL and to cuDNN.
+/* Preloaded after libsundog.so, so that sundog finds its vendors' functions
+ * here: counts what sundog allocates, and writes the order in which it gives
+ * work to NCCL and to cuDNN.
  *
- * A program calls witness_mark("NAME") where it wants to know what has happened
- * since the mark before; the file $WITNESS gets the line
+ * A program calls witness_mark("NAME") to learn what happened since the last
+ * mark; the file $WITNESS gets the line
  *   NAME heap=N device=N order=TEXT
- * heap: of the C library, by libsundog.so; device: by whom ever, events and
- * streams included. order: "G" a group of messages, "R" a reduction, "C" a
- * convolution or a pooling, as cuDNN gets it. */
+ * heap: allocations of libsundog.so from the C library. device: all allocations
+ * on the device, events and streams included. order: "G" a group of messages,
+ * "R" a reduction, "C" a convolution or a pooling that cuDNN gets. */
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -27,7 +27,7 @@ enum { ORDER_BYTES = 1 << 16, FRAMES = 24, RANGES = 16 };
 
 static atomic_int watching;
 static atomic_ulong heap, device;
-static _Thread_local int inside; /* backtrace() may allocate */
+static _Thread_local int inside; /* in backtrace(), which may allocate */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char order[ORDER_BYTES];
@@ -40,11 +40,11 @@ static void note(char what) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- whose memory it is -------------------------------------------------- */
+/* ---- who allocates ------------------------------------------------------- */
 
 typedef struct range {
   uintptr_t lo, hi;
-  int sundog; /* otherwise a library that allocates for its caller */
+  int sundog; /* if not, a library that allocates for its caller */
 } range_t;
 static range_t range[RANGES];
 static int ranges;
@@ -66,7 +66,7 @@ static int library_note(struct dl_phdr_info *info, size_t bytes, void *unused) {
   return 0;
 }
 
-/* Whether the first caller that is neither the C library nor this one is
+/* Returns whether the first caller outside the C library and this library is
  * sundog. */
 static int is_sundog(void *const *frame, int frames) {
   for (int f = 0; f < frames; f++) {
@@ -91,7 +91,7 @@ static void allocated(void) {
   inside = 0;
 }
 
-/* glibc's own names: dlsym() allocates. */
+/* These names of glibc need no dlsym(), which allocates. */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
@@ -221,7 +221,7 @@ CUDNN(cudnnPoolingBackward,
 static __attribute__((constructor)) void begin(void) {
   void *frame[FRAMES];
   dl_iterate_phdr(library_note, NULL);
-  (void)backtrace(frame, FRAMES); /* loads what it needs */
+  (void)backtrace(frame, FRAMES); /* loads its library now */
   atomic_store(&watching, 1);
 }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_case's multi-head attention: forward, and, where the words say so, the
- * gradients after it, in the order that cuDNN asks for. */
+/* op_case's multi-head attention: forward, and if the words say so, then the
+ * gradients in the order that cuDNN requires. */
 #include "tests/equivalence/driver/op_case.h"
 
 #include <stdlib.h>
 
-enum { WORK, RESERVE, LENGTHS }; /* of call->space */
+enum { WORK, RESERVE, LENGTHS }; /* indices of call->space */
 
-/* What of an attention lives as long as the call. */
+/* The data of an attention call; lives as long as the call. */
 typedef struct {
   cudnnAttnDescriptor_t desc;
   size_t weights;
   int *lo, *hi;
   int trains;
-  void *states; /* of dropout */
+  void *states; /* states of dropout */
 } attn_t;
 
 static void destroy(void *more) {
@@ -29,7 +29,8 @@ static int size(const op_tensor_t *t, int dim) {
   return t->extent[dim];
 }
 
-/* Projections and sizes are as the words say; limits what the tensors have. */
+/* Sets the descriptor: projections and sizes by the words, limits by the
+ * tensors. */
 static int describe(op_call_t *call, attn_t *attn) {
   const op_tensor_t *q = op_tensor(call, "q"), *k = op_tensor(call, "k"),
                     *v = op_tensor(call, "v");
@@ -59,9 +60,9 @@ static int describe(op_call_t *call, attn_t *attn) {
   return 0;
 }
 
-/* left, right: query t sees keys t - left to t + right. first: by how much the
- * queries here begin behind the keys. ragged: windows that have nothing to do
- * with each other. */
+/* left, right: query t sees keys t - left to t + right. first: how many rows
+ * after the first key the first query is. ragged: each query has its own
+ * window. */
 static void windows(const op_call_t *call, const attn_t *attn) {
   int queries = size(op_tensor(call, "q"), CUDNN_SEQDATA_TIME_DIM);
   int keys = size(op_tensor(call, "k"), CUDNN_SEQDATA_TIME_DIM);
@@ -78,11 +79,11 @@ static void windows(const op_call_t *call, const attn_t *attn) {
     attn->lo[t] = (int)(lo < 0 && !wide ? 0 : lo);
     attn->hi[t] = (int)(hi > keys && !wide ? keys : hi);
     if (attn->hi[t] < attn->lo[t])
-      attn->hi[t] = attn->lo[t]; /* it sees none of them */
+      attn->hi[t] = attn->lo[t]; /* it sees no key */
   }
 }
 
-/* Device memory with the lengths of all sequences: of queries, of keys. */
+/* Makes device memory with the lengths of all sequences of queries and keys. */
 static int lengths(op_call_t *call) {
   const op_tensor_t *t[] = {op_tensor(call, "q"), op_tensor(call, "k")};
   int length[2 * OP_SEQUENCES], at = 0;
@@ -115,7 +116,7 @@ static int prepare(op_call_t *call) {
   OP_TRY(cudnnGetMultiHeadAttnBuffers(call->handle, attn->desc, &attn->weights,
                                       &work, &reserve));
   OP_TRY(op_space(call, WORK, work + 1));
-  // And room for a further call, whose gradients nobody asks for.
+  // Twice, with room for a second call without gradients.
   OP_TRY(op_space(call, RESERVE, 2 * reserve + 256));
   call->space_bytes[RESERVE] = reserve;
   return lengths(call);
@@ -153,7 +154,7 @@ static int gradients(op_call_t *call, const attn_t *attn) {
       call->space[WORK], call->space_bytes[RESERVE], call->space[RESERVE]);
 }
 
-/* What came out, as queries, keys and values of one more attention. */
+/* Uses the output as queries, keys and values of a second attention. */
 static int again(op_call_t *call, const attn_t *attn) {
   size_t reserve = attn->trains ? call->space_bytes[RESERVE] : 0;
   void *apart = (char *)call->space[RESERVE] + (reserve + 255) / 256 * 256;

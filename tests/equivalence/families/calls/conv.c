@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The type of the sums: that of the arithmetic, unless the script says half. */
+/* Returns the type of the sums: that of the arithmetic, unless the script says
+ * half. */
 static cudnnDataType_t sum_type(const op_call_t *call, cudnnDataType_t type) {
   if (type == CUDNN_DATA_INT8)
     return CUDNN_DATA_INT32;
@@ -12,9 +13,9 @@ static cudnnDataType_t sum_type(const op_call_t *call, cudnnDataType_t type) {
                                                    : CUDNN_DATA_HALF;
 }
 
-/* Asks for an algorithm by heuristics, by tries, or by tries in the program's
- * own memory, as the script's `finds` says. SHAPES are the arguments of the
- * first two, DATA those of the third. */
+/* Asks for an algorithm as the script's `finds` says: by heuristics (0), by
+ * tries (1), or by tries in the program's memory (2). SHAPES are the arguments
+ * of the first two, DATA those of the third. */
 #define FIND(KIND, SHAPES, DATA)                                               \
   switch (op_number(call, "finds", 0)) {                                       \
   case 0:                                                                      \
@@ -45,8 +46,8 @@ static int set_conv(op_call_t *call, cudnnDataType_t type) {
   return 0;
 }
 
-/* The output is as large as cuDNN says, unless the program works that out for
- * itself. */
+/* Checks that the output is as large as cuDNN says, unless the program computes
+ * its size itself. */
 static int check_extents(op_call_t *call, const op_tensor_t *x,
                          const op_tensor_t *w, const op_tensor_t *y) {
   int extent[OP_DIMS];
@@ -70,7 +71,7 @@ static int prepare_forward(op_call_t *call) {
         &found),
        (call->handle, x->desc, x->device, w->filter, w->device, call->conv,
         y->desc, y->device, 1, &count, &found, NULL, 0))
-  /* The only algorithm that takes the identity as activation. */
+  /* Only this algorithm supports the identity as activation. */
   const char *act = op_text(call, "act", "relu");
   if (!strcmp(act, "none"))
     found.algo = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;

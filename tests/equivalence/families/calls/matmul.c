@@ -35,7 +35,7 @@ static math_t math_of(const op_call_t *call) {
   return math;
 }
 
-/* A word as a scalar of that type: of half, 0 and 1 and -2. */
+/* Returns a word as a scalar of that type; half supports only 0, 1 and -2. */
 static const void *scalar(const op_call_t *call, const char *key, double plain,
                           cudaDataType type) {
   static union {
@@ -64,7 +64,7 @@ static int prepare(op_call_t *call) {
   return 0;
 }
 
-/* The scalars in device memory, where the case says so. */
+/* Moves the scalars to device memory if the case says so. */
 static int scalars(op_call_t *call, cudaDataType type, const void **alpha,
                    const void **beta) {
   *alpha = scalar(call, "alpha", 1, type);
@@ -134,7 +134,7 @@ static int run_gemv(op_call_t *call) {
   void *a = op_tensor(call, "a")->device, *b = op_tensor(call, "b")->device,
        *c = op_tensor(call, "c")->device;
   cublasOperation_t ta = op_of(call, "ta");
-  /* Of A as it is stored. */
+  /* Rows of A as it is stored. */
   int m = ta == CUBLAS_OP_N ? N("m") : N("k");
   int n = ta == CUBLAS_OP_N ? N("k") : N("m");
   const void *alpha, *beta;
@@ -169,7 +169,7 @@ static int layout(cublasLtMatrixLayout_t *out, cudaDataType type, int rows,
   return 0;
 }
 
-/* Whether that matrix is stored by rows. */
+/* Returns whether that matrix is stored by rows. */
 static int by_rows(const op_call_t *call, char matrix) {
   const char *rows = op_text(call, "rows", "0");
   return *rows == '1' || strchr(rows, matrix) != NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_case's calls of sundog's own: neighbourhood attention, looked up as a
- * program does that is not linked to it. */
+/* op_case's neighbourhood attention. It looks up sundog's functions, like a
+ * program that is not linked to sundog. */
 #include <dlfcn.h>
 #include <stdio.h>
 

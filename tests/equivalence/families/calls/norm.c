@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_case's normalisations: batch normalisation, by the plain entries, the Ex
- * ones and those of Normalization, which take an activation and a second input;
- * and local response normalisation. */
+/* op_case's normalisations: batch normalisation by the plain entries, by the Ex
+ * entries and by those of Normalization, which take an activation and a second
+ * input; and local response normalisation. */
 #include "tests/equivalence/driver/op_case.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static cudnnBatchNormMode_t mode_of(const op_call_t *call) {
                                     : CUDNN_BATCHNORM_SPATIAL_PERSISTENT;
 }
 
-/* What the program derives is what the parameters' descriptor says. */
+/* Checks that the derived descriptor equals the parameters' descriptor. */
 static int prepare(op_call_t *call) {
   const op_tensor_t *x = op_tensor(call, "x"),
                     *scale = op_tensor(call, "scale");
@@ -43,12 +43,12 @@ static const void *scalar(const op_call_t *call, const char *key,
   return op_scalar(call, key, fallback, op_tensor(call, "x")->type);
 }
 
-/* Which entries: plain, ex, norm. */
+/* Returns whether the call uses these entries: plain, ex or norm. */
 static int is_api(const op_call_t *call, const char *api) {
   return !strcmp(op_text(call, "api", "plain"), api);
 }
 
-/* Of an op with the activation, and with what is added before it. */
+/* Returns which ops are fused: an activation, and an addition before it. */
 static cudnnBatchNormOps_t ops_of(const op_call_t *call) {
   const char *fuse = op_text(call, "fuse", "none");
   return !strcmp(fuse, "add")   ? CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION
@@ -56,9 +56,9 @@ static cudnnBatchNormOps_t ops_of(const op_call_t *call) {
                                 : CUDNN_BATCHNORM_OPS_BN;
 }
 
-enum { WORK, RESERVE }; /* of call->space */
+enum { WORK, RESERVE }; /* indices of call->space */
 
-/* Memory as large as cuDNN says. */
+/* Makes workspace and reserve as large as cuDNN says. */
 static int sizes(op_call_t *call, int backward) {
   cudnnTensorDescriptor_t x = desc(call, "x"), s = desc(call, "scale"),
                           y = desc(call, "y"), z = desc(call, "z");

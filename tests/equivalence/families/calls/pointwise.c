@@ -95,7 +95,7 @@ static int prepare_dropout(op_call_t *call) {
   return op_space(call, 1, bytes);
 }
 
-/* The second mask is another than the first. */
+/* Runs forward twice, because the second mask differs from the first. */
 static int run_dropout(op_call_t *call) {
   const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y"),
                     *dx = op_tensor(call, "dx"), *dy = op_tensor(call, "dy");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_case's calls of sundog.h, as of a program that looks them up. */
+/* op_case's sundog_redistribute(), looked up like in a program that is not
+ * linked to sundog. */
 #include <dlfcn.h>
 
 #include "tests/equivalence/driver/op_case.h"
 #include "src/sundog.h"
 
-/* Without sundog everything is where it is needed, in another layout. */
+/* Without sundog the rank has all of the tensor, so only the layout changes. */
 static int run_redistribute(op_call_t *call) {
   const op_tensor_t *x = op_tensor(call, "x"), *y = op_tensor(call, "y");
   __typeof__(&sundog_redistribute) redistribute =

@@ -9,12 +9,12 @@ static void transformer_destroy(void *transformer) {
   (void)cudnnDestroySpatialTransformerDescriptor(transformer);
 }
 
-/* The word `told` names what is wrong with the call. */
+/* Returns whether the word `told` names this fault: the call must have it. */
 static int is(const op_call_t *call, const char *wrong) {
   return strcmp(op_text(call, "told", ""), wrong) == 0;
 }
 
-/* Of the extents of this tensor; of a grid, C does not matter. */
+/* Sets the transformer to the extents of this tensor (not to C of a grid). */
 static int transformer_set(op_call_t *call, const char *result) {
   const op_tensor_t *y = op_tensor(call, result);
   int extent[OP_DIMS];

@@ -57,9 +57,9 @@ typedef struct box {
 
 static struct {
   sundog_neighborhood_t how;
-  int dims, whole[DIMS], channels[2]; // of a head: of q, of v
-  int dim_of[AXES];                   // that the axis cuts; -1: none
-  int first[2][DIMS][RANKS + 1];      // of q, of k
+  int dims, whole[DIMS], channels[2]; // channels of a head in q, in v
+  int dim_of[AXES];                   // dimension that the axis cuts; -1: none
+  int first[2][DIMS][RANKS + 1];      // where pieces of q, of k begin
   char label[64];
   bool twice, nhwc;
 } t;
@@ -171,7 +171,7 @@ static long count_of(const box_t *box) {
   return count;
 }
 
-// ---- the whole, in float64 -------------------------------------------------
+// ---- the whole result, in float64 ------------------------------------------
 
 static double tensor[TENSORS][ROOM];
 
@@ -202,7 +202,7 @@ static int window(int d, int i, int *keys) {
   return count;
 }
 
-// The keys of a query, as grid coordinates.
+// Writes the grid coordinates of a query's keys; returns their number.
 static int neighbors(const int *at, int (*out)[GRID]) {
   int keys[GRID][KEYS] = {{0}}, counts[GRID] = {1, 1, 1}, count = 0;
   for (int d = 0; d < t.dims - 2; d++)
@@ -294,7 +294,7 @@ static void piece_describe(int i) {
       t.dims, extent, piece[i].stride));
 }
 
-// Walks the piece: writes what the tensor has there, or counts what differs.
+// Walks the piece: writes its values, or counts those that are wrong.
 static int piece_walk(int i, char *host, bool writes) {
   const box_t *box = &piece[i].box;
   int at[DIMS], wrong = 0, d;
@@ -325,9 +325,9 @@ static int piece_walk(int i, char *host, bool writes) {
   return wrong;
 }
 
-// ---- what has to be received -----------------------------------------------
+// ---- what a rank must receive ----------------------------------------------
 
-// From the first to the last key that the rank's queries see.
+// The box from the first to the last key that the rank's queries see.
 static box_t need_of(int which, int rank) {
   box_t q = piece_of(Q, rank), need = q;
   int keys[KEYS];
@@ -377,7 +377,7 @@ static long bytes_due(bool backward) {
   return elements * (t.twice ? 8 : 4);
 }
 
-// Of the last plan in the record of this rank.
+// Bytes of halos in the last plan of this rank's record.
 static long bytes_recorded(void) {
   static char line[1 << 20];
   char path[512];
@@ -406,7 +406,7 @@ static void bytes_check(int trial, bool backward) {
   }
 }
 
-// ---- all of it -------------------------------------------------------------
+// ---- a trial ---------------------------------------------------------------
 
 static __typeof__(&sundog_neighborhood_attention) forward;
 static __typeof__(&sundog_neighborhood_attention_backward) backward;

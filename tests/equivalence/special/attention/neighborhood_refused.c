@@ -30,8 +30,8 @@ static void set(int which, cudnnDataType_t type, int c, int h, int w) {
   CHECK(cudnnSetTensorNdDescriptor(descriptor[which], type, 4, extent, stride));
 }
 
-// Tensors of two heads of two channels, 6 rows of 5, tagged; one row more on
-// rank 1.
+// Tags tensors of two heads with two channels each, 6 rows and 5 columns; rank
+// 1 has one row more.
 static void set_all(int rank, const char *split) {
   for (int i = 0; i < TENSORS; i++)
     set(i, CUDNN_DATA_FLOAT, 4, 3 + rank, 5);
@@ -66,7 +66,7 @@ static void windows_check(int rank) {
   WITH(dims, 0);
   WITH(dims, 4);
   WITH(dims, 3);
-  WITH(dims, 1); // columns are left
+  WITH(dims, 1); // one dimension is not of the grid
   WITH(kernel[0], 0);
   WITH(kernel[1], 6);
   WITH(dilation[1], 0);
@@ -115,7 +115,7 @@ static void tensors_check(int rank) {
   expect("a good one", 0, attend(&good));
 }
 
-// A window of one key has its value.
+// With a window of one key the result is this key's value.
 static void local_check(int rank) {
   static float host[ROOM / sizeof(float)], back[ROOM / sizeof(float)];
   sundog_neighborhood_t one = {
@@ -127,7 +127,7 @@ static void local_check(int rank) {
     set(i, CUDNN_DATA_FLOAT, 4, 3 + rank, 5);
   expect("nothing said of q", 601, attend(&one));
   CHECK(tag(descriptor[Q], "local"));
-  // Each rank its own: no other takes part.
+  // Calls of each rank alone: their numbers may differ.
   for (int i = 0; i <= rank; i++)
     expect("local", 0, attend(&one));
   CHECK(cudaMemcpy(back, data[O], sizeof back, cudaMemcpyDeviceToHost));

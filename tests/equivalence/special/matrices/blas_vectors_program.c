@@ -36,7 +36,7 @@ enum {
   C = 2,
   H = 9,
   W = 6,
-  PITCH = W + 2, // of tensors with gaps behind their rows
+  PITCH = W + 2, // in tensors with gaps after their rows
   COUNT = N * C * H * PITCH,
   TENSORS = 4,
   GAP = 12,
@@ -48,7 +48,7 @@ static unsigned state;
 static int latest; // the tensor that a convolution wrote last
 static cudnnHandle_t cudnn;
 static cublasHandle_t cublas;
-static cudnnTensorDescriptor_t tensors[2]; // without gaps, and with
+static cudnnTensorDescriptor_t tensors[2]; // without gaps, with gaps
 static cudnnFilterDescriptor_t filter;
 static cudnnConvolutionDescriptor_t conv;
 static real_t *weights, weight[C][C][3][3];
@@ -101,7 +101,7 @@ static void convolve(int from, int to, bool gaps) {
       tensors[gaps], device + place(to)));
 }
 
-// A vector of `width` numbers an element: `at`, `n` elements `inc` apart.
+// A vector whose elements have `width` numbers each.
 typedef struct strip {
   int at, inc, width;
 } strip_t;
@@ -120,7 +120,7 @@ static strip_t strip_drawn(int tensor_index, int width, int inc) {
   return (strip_t){place(tensor_index) + offset, inc, width};
 }
 
-// A value of the call is right, on every rank in the same bits.
+// Checks a value of the call, and that every rank has the same bits.
 static void value_is(const char *what, double complex is, double complex right,
                      double terms) {
   bool alike = isfinite(terms) ? cabs(is - right) <= 1e-5 * terms
@@ -139,8 +139,8 @@ static complex_t at(const strip_t *v, int n, int i) {
   return v->width == 2 ? from[0] + from[1] * I : from[0];
 }
 
-// Where the result goes: to memory of its own, or to a place in the arena that
-// is in no vector of the call; -1: to the host.
+// Chooses where the result goes: memory of its own, or a place in the arena
+// outside the call's vectors; -1: host memory.
 static int result_place(const strip_t *x, const strip_t *y, int n) {
   int at = drawn(0, ARENA - 2), where = drawn(0, 3);
   if (where < 2)
@@ -152,18 +152,17 @@ static int result_place(const strip_t *x, const strip_t *y, int n) {
 
 enum { NRM2, ASUM, DOT, DOTC };
 
-// The result goes to the arena, or behind it, or, where place_of < 0, to the
-// host.
+// The result goes to the arena, or behind it, or if place_of < 0 to the host.
 static void value_make(int op, int place_of, strip_t x, strip_t y, int n) {
   static const char *const names[] = {"nrm2", "asum", "dot", "dotc"};
   bool on_device = place_of >= 0, in_arena = on_device && place_of < ARENA;
   double complex right = 0;
   double terms = 0;
-  long double squares = 0; // of doubles they stay in range
+  long double squares = 0; // squares of doubles stay in range
   real_t out[2] = {0, 0};
   real_t *to = in_arena ? device + place_of : on_device ? result : out;
   const real_t *a = device + x.at, *b = device + y.at;
-  // Norms and sums of vectors that go backwards are 0.
+  // cuBLAS returns 0 for norms and sums of vectors with a negative step.
   for (int i = 0; i < (op <= ASUM && x.inc < 0 ? 0 : n); i++) {
     double complex p = (double complex)at(&x, n, i);
     double complex q = (double complex)at(&y, n, i);
@@ -225,7 +224,7 @@ static void elements_make(int op, strip_t x, strip_t y, int n) {
         host[to] += alpha * was[from];
       if (op == SCAL && x.inc > 0)
         host[from] *= alpha;
-      if (op == ROT) { // by a quarter turn
+      if (op == ROT) { // rotates by 90 degrees
         host[from] = alpha * was[to];
         host[to] = -alpha * was[from];
       }
@@ -258,11 +257,11 @@ static void vectors_draw(void) {
   int inc = incs[drawn(0, 7)], other = drawn(0, 2) ? inc : incs[drawn(0, 7)];
   strip_t x = strip_drawn(from, width, inc), y = strip_drawn(to, width, other);
   int n = drawn(0, 2) ? COUNT / width : drawn(0, COUNT);
-  if (drawn(0, 8) == 0 && from != to) // both tensors of an arena, and the gap
+  if (drawn(0, 8) == 0 && from != to) // reaches over both tensors and the gap
     n = (COUNT + GAP + drawn(0, COUNT)) / width;
   while (n > 0 && (x.at + reach(&x, n) > ARENA || y.at + reach(&y, n) > ARENA))
     n /= 2;
-  // Elements that lie in both vectors of a call that writes have no order.
+  // If a call writes, its vectors must not overlap.
   while (n > 0 && op != SCAL && op <= ROT && x.at < y.at + reach(&y, n) &&
          y.at < x.at + reach(&x, n))
     n /= 2;
@@ -272,8 +271,8 @@ static void vectors_draw(void) {
     elements_make(op, x, y, n);
 }
 
-// Vectors of which each rank has pieces: two tensors, and parts of them, with
-// what is the same on every rank around and beside them.
+// Vectors in pieces: two tensors and parts of them, also together with elements
+// around them that are the same on every rank.
 static void pieces_run(bool gaps) {
   static const struct {
     int op, from, to, offset, n, inc, width;
@@ -304,12 +303,12 @@ static void pieces_run(bool gaps) {
   compare("memory");
 }
 
-// Numbers of which the squares, or the sums, leave the range of the type.
+// Numbers whose squares or sums overflow or underflow the type.
 static void extremes_run(cudnnActivationDescriptor_t relu) {
   const double large = sizeof(real_t) == 4 ? 1e30 : 1e200;
   const real_t one = 1, zero = 0;
   const struct {
-    double scale, odd; // all elements but one, and that one
+    double scale, odd; // value of all elements but one, and of that one
   } row[] = {{large, large},
              {1 / large, 1 / large},
              {1 / large, large},

@@ -6,15 +6,18 @@
 //
 // The tensors are this rank's pieces of tokens and hidden units. Each word is
 // letters in their order:
-//   F forward, h = W x           D the gradient of h = V' dy
-//   W the gradient of W = dh x'  d the gradient of V = dy h'
-//   G forward of other weights   e as W, added to what is there
-//   u U other values of x, dy, copied there; k K the same, which nobody sees
-//   o x has other values on rank 0 alone; s what follows is on another stream
-//   r x is freed, and allocated anew, with values that nobody sees copied
-//   a y = x x', whose factors have one address
-// Each result is to be that of the values there are, in the end. A call that
-// fails ends the program with status 3; a result that is wrong, with 1.
+//   F forward, h = W x           D gradient of h, V' dy
+//   W gradient of W, dh x'       d gradient of V, dy h'
+//   G forward with other weights
+//   e like W, but added to the old values
+//   u, U  copies other values into x, dy; sundog sees it
+//   k, K  the same, but sundog does not see it
+//   o  copies other values into x on rank 0 only
+//   s  the following calls use another stream
+//   r  frees x, and allocates it again with values that sundog does not see
+//   a  y = x x'; both factors have one address
+// Each result must be that of the current values. If a call fails, the program
+// ends with status 3; if a result is wrong, with status 1.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -33,16 +36,16 @@ static int rank, size;
 static cublasHandle_t blas;
 static cudaStream_t other;
 
-// A matrix by columns; rows or columns of it are this rank's.
+// A matrix stored by columns; this rank has some of its rows or columns.
 typedef struct matrix {
-  int which, rows, columns; // of the whole
+  int which, rows, columns; // extents of the whole
   int row, column;          // where this rank's part begins
   int rows_here, columns_here;
   float *at;
   int salt[RANKS_MAX]; // values of each rank's part
 } matrix_t;
 
-// The first ranks have one more.
+// The first row or column of rank r. The first ranks have one more than others.
 static int first_of(int extent, int r) {
   int more = extent % size;
   return extent / size * r + (r < more ? r : more);
@@ -55,7 +58,7 @@ static int owner_of(int extent, int i) {
   return r;
 }
 
-// Integers, so that sums in any order are the same.
+// Integers, so that the order of additions does not matter.
 static float number(const matrix_t *m, int i, int j) {
   int r = m->columns == TOKENS && m->columns_here < TOKENS ? owner_of(TOKENS, j)
                                                            : 0;
@@ -112,7 +115,7 @@ static float element(const matrix_t *m, int turned, int i, int j) {
   return turned ? number(m, j, i) : number(m, i, j);
 }
 
-// Compares this rank's part of c with op(a) op(b) + times what it was.
+// Compares this rank's part of c with op(a) op(b) + `times` its old values.
 static void compare(int ta, const matrix_t *a, int tb, const matrix_t *b,
                     const matrix_t *c, int terms, int times, const char *step) {
   float *is = malloc(bytes_of(c) + 1);
@@ -133,7 +136,7 @@ static void compare(int ta, const matrix_t *a, int tb, const matrix_t *b,
   free(is);
 }
 
-// c = op(a) op(b) + beta c, of a whole K of `terms`; n: as the call states it.
+// c = op(a) op(b) + beta c. `terms`: the whole K; `n`: as the call states it.
 static void multiply(int ta, const matrix_t *a, int tb, const matrix_t *b,
                      const matrix_t *c, int n, int terms, int beta,
                      const char *step) {

@@ -34,19 +34,19 @@ static cublasHandle_t blas;
 
 typedef struct {
   int whole[DIMS];
-  int cut[DIMS];                  /* whether anything cuts it */
-  int first[DIMS][RANKS_MAX + 1]; /* its parts */
+  int cut[DIMS];                  /* whether the split or a matrix cuts it */
+  int first[DIMS][RANKS_MAX + 1]; /* where its parts begin */
   int even[DIMS];
-  int states_whole[DIMS]; /* what the call states */
-  int split;              /* of the product */
-  int where[MATRICES];    /* the dimension that is cut; -1: none */
+  int states_whole[DIMS]; /* the call states the whole, not the piece */
+  int split;              /* the dimension that the product splits */
+  int where[MATRICES];    /* the dimension that a matrix is cut in; -1: none */
   int batched, transposed[2];
   float alpha, beta;
 } product_t;
 
 typedef struct {
-  int lo[DIMS], hi[DIMS]; /* of this rank */
-  int ld, between, count; /* elements: all that is allocated */
+  int lo[DIMS], hi[DIMS]; /* this rank's part */
+  int ld, between, count; /* in elements; count: all that is allocated */
   int by_rows;            /* the second dimension is the inner one */
   float *host, *device;
 } matrix_t;
@@ -55,7 +55,7 @@ static float value(int which, int i, int j, int b) {
   return (float)((which * 7 + i * 13 + j * 29 + b * 11) % 17) / 8 - 1;
 }
 
-/* Parts of at least one element, even in half of the cases. */
+/* Draws parts of at least one element; half of the time, even parts. */
 static void part_draw(product_t *p, int d) {
   int even = draw(0, 1) || p->whole[d] < ranks, left = p->whole[d];
   p->first[d][0] = 0;
@@ -72,7 +72,7 @@ static void part_draw(product_t *p, int d) {
                   p->whole[d] / ranks + (r < p->whole[d] % ranks);
 }
 
-/* The dimension of a matrix in which it is cut, or that of the product. */
+/* Draws the dimension that a matrix is cut in: the product's or another. */
 static int where_draw(const product_t *p, int matrix) {
   int has = p->split == BATCH || dims_of[matrix][0] == p->split ||
             dims_of[matrix][1] == p->split;
@@ -102,7 +102,7 @@ static void product_draw(product_t *p) {
   for (int m = 0; m < MATRICES; m++)
     if (p->where[m] >= 0)
       p->cut[p->where[m]] = 1;
-  int one = draw(0, 2); /* pieces, the whole, or each its own */
+  int one = draw(0, 2); /* all sizes are pieces, all are whole, or mixed */
   for (int d = 0; d < DIMS; d++) {
     part_draw(p, d);
     p->states_whole[d] = one == 2 ? draw(0, 1) : one;
@@ -127,7 +127,7 @@ static int offset(const matrix_t *m, int which, int i, int j, int b) {
   return inner + outer * m->ld + (b - m->lo[BATCH]) * m->between;
 }
 
-/* This rank's part in memory that is just large enough, or larger. */
+/* Allocates this rank's part, in memory that is just large enough or larger. */
 static void matrix_make(const product_t *p, int which, matrix_t *m) {
   memset(m, 0, sizeof *m);
   for (int d = 0; d < DIMS; d++) {
@@ -171,7 +171,8 @@ static void matrix_free(matrix_t *m) {
   free(m->host);
 }
 
-/* What is said of the product: all, or with keys left out. True if all is. */
+/* Writes the product's tag, with all keys or without some. Returns true if it
+ * has all. */
 static int label_make(const product_t *p, char *out) {
   int used = sprintf(out, "%s:y", names[p->split]), all = 1;
   if (draw(0, 4)) {
@@ -221,8 +222,8 @@ static double right(const product_t *p, int i, int j, int b) {
   return (double)p->alpha * sum + (double)p->beta * (double)value(C, i, j, b);
 }
 
-/* Elements of C that are wrong, or were written outside of this rank's part;
- * of a call that failed, any that are changed. */
+/* Counts elements of C that are wrong, or that the call wrote outside this
+ * rank's part; after a failed call, all elements that changed. */
 static int wrong_count(const product_t *p, const matrix_t *c, int failed) {
   size_t bytes = (size_t)c->count * sizeof *c->host;
   float *found = malloc(bytes);
@@ -257,7 +258,8 @@ static int call(const product_t *p, const matrix_t *m) {
       &p->beta, m[C].device, m[C].ld, m[C].between, states(p, BATCH));
 }
 
-/* Nothing that the call states of C is a piece which C has all of. */
+/* Returns false if the call states a piece of a dimension that C has in full:
+ * the result would be larger than the call says. */
 static int result_fits(const product_t *p) {
   for (int d = 0; d < DIMS; d++)
     if (d != K && p->cut[d] && !p->states_whole[d] && p->where[C] != d)
@@ -285,7 +287,7 @@ int main(int argc, char **argv) {
     product_draw(&p);
     int all = label_make(&p, label);
     if (strlen(label) > LABEL)
-      continue; /* longer than a tag may be */
+      continue; /* too long for a tag */
     for (int k = 0; k < MATRICES; k++)
       matrix_make(&p, k, &m[k]);
     int tagged = tag(m[C].device, (size_t)m[C].count * sizeof(float), label);

@@ -19,7 +19,7 @@ static float value(int which, int i, int j) {
   return (float)((which * 7 + i * 13 + j * 29) % 17) / 8 - 1;
 }
 
-/* The sum of terms [from, to). */
+/* Returns the sum of terms [from, to). */
 static float product(int i, int j, int from, int to) {
   double sum = 0;
   for (int k = from; k < to; k++)
@@ -35,15 +35,15 @@ static float *upload(const float *host, int count) {
   return at;
 }
 
-/* Memory of c has room for all columns, so that their parts have to be said. */
+/* c has room for all columns, so the tag must say their parts. */
 #define CUT                                                                    \
   "K:y; c = N:y; sizes = K:piece N:whole; a = K:y; b = K:y; parts = N:even"
 
 static cublasHandle_t blas;
 static float *a, *b, *c;
 
-/* Multiplies, and compares columns [first, last) of the result with sums of
- * terms [from, to); what differs. */
+/* Multiplies, and compares columns [first, last) of the result with the sums of
+ * terms [from, to). Returns the number of differences. */
 static int multiply(const char *what, int terms, int first, int last, int from,
                     int to) {
   const float one = 1, zero = 0;
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
   b = upload(host_b, terms * N);
   c = upload(host_c, M * N);
   size_t bytes = sizeof host_c;
-  /* 7 columns in 3 are 3+2+2. */
+  /* 7 columns on 3 ranks are 3+2+2. */
   int first = rank == 0 ? 0 : 1 + 2 * rank, columns = rank == 0 ? 3 : 2;
   wrong += multiply("before", terms, 0, N, from, to);
   wrong += tag(c, bytes, "K:y; sizes = piece; a = K:y; b = K:y") != 0;

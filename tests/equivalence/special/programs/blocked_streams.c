@@ -76,7 +76,8 @@ static void set_up(int rank) {
   CHECK(cudaMemcpy(g.filter, w, sizeof w, cudaMemcpyHostToDevice));
 }
 
-// A sum of nine numbers of an image that goes on over the ranks.
+// Each result is a sum of nine elements of an image that continues on the other
+// ranks.
 static void result_check(int rank, int ranks) {
   float y[H * W];
   CHECK(cudaMemcpy(y, g.to, sizeof y, cudaMemcpyDeviceToHost));
@@ -124,7 +125,7 @@ static void stream_try(cudaStream_t stream, int rank, int ranks) {
   CHECK(cudnnSetStream(g.cudnn, stream));
   CHECK(convolve());
   CHECK(differentiate());
-  CHECK(cudaDeviceSynchronize()); // what follows is ordered with no stream
+  CHECK(cudaDeviceSynchronize()); // later calls are in no stream's order
   CHECK(cudaMemset(g.to, 0, sizeof(float) * H * W));
   CHECK(cudaMemset(g.filter_gradient, 0, sizeof(float) * 9));
   CHECK(cudaDeviceSynchronize());
@@ -132,7 +133,7 @@ static void stream_try(cudaStream_t stream, int rank, int ranks) {
   CHECK(cudaLaunchHostFunc(stream, stand_still, NULL));
   for (int i = 0; i < CALLS; i++) {
     if (i % 5 == 4)
-      describe(); // to be agreed on
+      describe(); // needs an agreement
     CHECK(convolve());
     CHECK(differentiate());
   }
@@ -151,7 +152,7 @@ int main(int count, char **arguments) {
   int rank = count > 2 ? atoi(arguments[1]) : 0;
   int ranks = count > 2 ? atoi(arguments[2]) : 1;
   cudaStream_t stream[KINDS] = {NULL, cudaStreamPerThread};
-  alarm(60); // a call that waits for its stream waits for ever
+  alarm(60); // a call that waits for its stream would never return
   set_up(rank);
   CHECK(cudaStreamCreate(&stream[2]));
   CHECK(cudaStreamCreateWithFlags(&stream[3], cudaStreamNonBlocking));

@@ -1,41 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that makes the calls that its words name, on one rank's piece, and
-// prints what it reads; knows nothing of sundog.
+// Makes the calls that its words name, on one rank's piece, and prints what it
+// reads. The program does not use sundog's functions, but for tags.
 //
 // usage: hintcase RANK WORD...
 //   t:NAME=N,C,H,W   a tensor: descriptor and memory; elements are 1 + RANK
-//   at:NAME=OTHER[+N]   NAME's memory is OTHER's from now on, from element N on
-//   as:NAME          NAME has a new descriptor of the same extents
-//   re:NAME=N,C,H,W  the same descriptor is set to these extents, and NAME has
-//                    memory of that size, uploaded
-//   null:NAME        NAME's memory is NULL
+//   at:NAME=OTHER[+N]   NAME uses OTHER's memory from element N on
+//   as:NAME          gives NAME a new descriptor with the same extents
+//   re:NAME=N,C,H,W  sets NAME's descriptor to these extents, and allocates and
+//                    uploads memory of that size
+//   null:NAME        sets NAME's memory to NULL
 //   tag:NAME=TEXT  untag:NAME   sundog_tag, sundog_untag
-//   up:A  set:A  copy:A,B  free:A        upload, cudaMemset, cudaMemcpy, anew
-//   less:A            memory anew, but for half as many elements
-//   half:A  last:A  rows:A,B   set of the first or second half; a copy of rows
-//                    of half of W
+//   up:A  set:A  copy:A,B    upload, cudaMemset, cudaMemcpy
+//   free:A            frees the memory and allocates it again
+//   less:A            the same, with half as many elements
+//   half:A  last:A    cudaMemset of the first or second half
+//   rows:A,B          copies half of each row
 //   cube:A            cudaMemset3D
 //   fill:A  add:A,B   cudnnSetTensor, cudnnAddTensor
-//   gemm:A,C  gemv:A,C  more:A,C   C = 2 A by cuBLAS; more: C + 2 A
-//   listed:A,C        the same as gemm, by arrays of addresses
+//   gemm:A,C  gemv:A,C   C = 2 A by cuBLAS; more:A,C   C = C + 2 A
+//   listed:A,C        like gemm, by arrays of addresses
 //   geam:A,C          C = 2 A
 //   conv:X,Y  relu:X,Y  pool:X,Y  scale:X  softmax:X,Y  reduce:A,C  wgrad:X,DY
-//   near:X,Y          3 x 3, one channel; by the same descriptors each time
-//   apart:N           near is of elements N apart from now on
+//   near:X,Y          a 3 x 3 convolution of one channel, each time with the
+//                     same descriptors
+//   apart:N           sets the dilation of near
 //   nrm2:A  asum:A  dot:A,B  iamax:A  axpy:A,B  scal:A  bcopy:A,B  swap:A,B
-//   device           results of cuBLAS are left in device memory
-//   far              the same, and read by large copies, which give each rank
-//                    its own in the whole view, too
-//   nowhere          results of cuBLAS have no address: cuBLAS refuses the
-//                    calls, and the program goes on
-//   part:FIRST,N,STEP   nrm2, asum and dot are of N elements of A from FIRST
-//                    on, STEP elements apart; N 0: of as many as there are
-//   of:VALUE         elements that are uploaded from now on
-//   by:VALUE         what axpy, scal, scale, gemm multiply by, 2 at first, and
-//                    near, 1 at first
-//   loop:N ... end   the words between, N times
-//   print:A          its first elements, and how many
-// A call that fails is named, and ends the program with status 3.
+//   device           results of cuBLAS stay in device memory
+//   far              the same, and the program reads them by large copies, so
+//                    that each rank gets its own value in the whole view, too
+//   nowhere          passes NULL for results: cuBLAS refuses the calls, and the
+//                    program continues
+//   part:FIRST,N,STEP   nrm2, asum and dot use N elements of A from FIRST on,
+//                    STEP elements apart; N 0: all
+//   of:VALUE         sets the value of elements that are uploaded later
+//   by:VALUE         sets the factor of axpy, scal, scale and gemm (2 at
+//                    first), and of near (1 at first)
+//   loop:N ... end   repeats the words between N times
+//   print:A          prints its first elements
+// If a call fails, the program prints its name and ends with status 3.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -55,7 +57,7 @@ static struct {
   size_t count;
 } tensors[TENSORS];
 
-static float uploaded; // every element
+static float uploaded; // the value of every element
 static float factor = 2, near_factor = 1;
 static cudnnHandle_t handle;
 static cublasHandle_t cublas;
@@ -63,7 +65,7 @@ static float *result; // in device memory
 static int on_device, far, nowhere;
 static struct {
   int first, count, step;
-} part = {.step = 1}; // of the first vector; count 0: all of it
+} part = {.step = 1}; // of the first vector; count 0: all elements
 
 static void check(int status, const char *word) {
   if (status == 0)
@@ -123,7 +125,7 @@ static void print(int t) {
   printf("\n");
 }
 
-// 1 x 1, each output channel the sum of all input channels.
+// A 1 x 1 convolution: each output channel is the sum of all input channels.
 static void convolve(int x, int y, int backward) {
   int c = tensors[x].extent[1], k = tensors[y].extent[1];
   float one = 1, zero = 0, *w, host[256];
@@ -170,7 +172,7 @@ static void near_set(int apart) {
         "set");
 }
 
-// Each element the sum of those around it.
+// Each element becomes the sum of the elements around it.
 static void sum_near(int x, int y) {
   static cudnnFilterDescriptor_t filter;
   static float *w;
@@ -252,7 +254,7 @@ static void softmax(int x, int y) {
         "softmax");
 }
 
-// A value that cuBLAS gives, wherever it goes.
+// Returns where cuBLAS must write a value: to the host, the device or nowhere.
 static float *value_at(float *host) {
   check((int)cublasSetPointerMode(cublas, on_device ? CUBLAS_POINTER_MODE_DEVICE
                                                     : CUBLAS_POINTER_MODE_HOST),
@@ -285,7 +287,7 @@ static void cublas_ready(void) {
   check((int)cudaMalloc((void **)&result, FAR * sizeof *result), "cudaMalloc");
 }
 
-// By addresses that lie in device memory.
+// A product by arrays of addresses, which are in device memory.
 static void listed(int n, const float *alpha, const float *a, const float *beta,
                    float *c) {
   const void *address[] = {a, result, c};

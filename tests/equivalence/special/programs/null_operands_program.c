@@ -15,7 +15,7 @@
 enum { POINTERS = 8, BYTES = 1 << 14, SPACE = 1 << 20 };
 
 static const float one = 1, zero = 0;
-// Scaling factors: those of the call that is made, and the one that is NULL.
+// How many scaling factors the call took so far, and which one is NULL.
 static int scale_made, scale_absent = -1;
 #define ONE  scaled(&one)
 #define ZERO scaled(&zero)
@@ -219,14 +219,14 @@ static void set_up(void) {
   CHECK(cudaMalloc(&g.space, SPACE));
 }
 
-// How many scaling factors it takes.
+// Returns how many scaling factors a call takes.
 static int made_by(call_fn *call, void *const *all) {
   scale_made = 0;
   CHECK(call(all));
   return scale_made;
 }
 
-// What is missing comes first, then after a call that has all.
+// Makes the incomplete calls first, and again after a complete one.
 static void calls_make(FILE *file, void *const *all) {
   for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
     for (int pass = 0; pass < 2; pass++) {
@@ -254,7 +254,7 @@ static void calls_make(FILE *file, void *const *all) {
     }
 }
 
-// Of M x K and K x N; without alpha, without beta, and with both.
+// Products of M x K and K x N without alpha, without beta, and with both.
 static void products_make(FILE *file, void *const *all) {
   enum { M = 8, N = 6, K = 10 };
   cublasHandle_t blas;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags its tensors: which are split, and which rows of the whole the rank has.
+// Tags its tensors as split, and asks which rows of the whole the rank has.
 // LINKED: the program is linked to sundog; otherwise it finds sundog's
 // functions with dlsym.
 //
@@ -68,7 +68,7 @@ static void set_up(void) {
   CHECK(cudaMemcpy(g.filter, w, sizeof w, cudaMemcpyHostToDevice));
 }
 
-// The sums of nine, of the rows [lo,hi) of the whole alone.
+// Results are sums of nine elements; only rows [lo,hi) of the whole count.
 static void convolve_and_check(int lo, int hi) {
   static const float one = 1, zero = 0;
   float y[ROWS_MAX * W];
@@ -112,7 +112,7 @@ int main(int count, char **arguments) {
   for (int i = 0; i < 3; i++)
     convolve_and_check(0, all);
   placement_check(g.x, 1);
-  placement_check(g.y, 1); // that follows
+  placement_check(g.y, 1); // follows x
   CHECK(SUNDOG(sundog_tag)(g.x, "local"));
   convolve_and_check(mine, mine + g.rows);
   placement_check(g.x, 0);
@@ -120,7 +120,7 @@ int main(int count, char **arguments) {
   CHECK(SUNDOG(sundog_tag)(g.x, "H:ranks"));
   CHECK(SUNDOG(sundog_tag)(g.y, "H:ranks"));
   convolve_and_check(0, all);
-  describe(g.x); // off, and y has no say
+  describe(g.x); // no tag, and y's does not count
   describe(g.y);
   placement_check(g.x, 0);
   CHECK(SUNDOG(sundog_tag)(g.x, "local"));

@@ -7,7 +7,7 @@
 // usage: threads_program RANK MODE SEED CALLS OUT ROWS...
 //   MODE  named    each thread but the main one says its name
 //         ordered  threads make their first calls in order
-//         loop     as named, one call a round: threads that come and go
+//         loop     like named, with one call a round: threads start and end
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -31,10 +31,10 @@ static struct {
   int first_row, rows, rank, calls;
   const char *mode;
   unsigned seed;
-  size_t bytes; // of one field
+  size_t bytes; // bytes of one field
   pthread_mutex_t lock;
   pthread_cond_t turn;
-  int next; // whose first call it is, in mode ordered
+  int next; // the thread whose turn it is, in mode ordered
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
 
 typedef struct worker {
@@ -43,8 +43,8 @@ typedef struct worker {
   cudaStream_t stream;
   cudnnTensorDescriptor_t own_desc;
   void *field[FIELDS];
-  unsigned state; // random numbers that all ranks have alike
-  unsigned noise; // and that they have not
+  unsigned state; // of random numbers that are equal on all ranks
+  unsigned noise; // and of those that are not
 } worker_t;
 static worker_t workers[THREADS];
 
@@ -88,8 +88,8 @@ static void share_make(void) {
   }
 }
 
-// Streams of every kind: that wait for the legacy one, that do not, the legacy
-// one, the thread's own.
+// Makes streams of every kind: one that waits for the legacy stream, one that
+// does not, the legacy stream, the per-thread stream.
 static cudaStream_t stream_make(int kind) {
   cudaStream_t stream = NULL;
   if (kind == 0)
@@ -125,7 +125,7 @@ static void call_random(worker_t *w) {
   int kind = below(&w->state, 6);
   if (below(&w->state, 8) == 0)
     describe(w->own_desc);
-  // Descriptors of all threads, and of this one.
+  // Either the descriptors of all threads, or those of this one.
   cudnnTensorDescriptor_t desc = kind % 2 ? g.field_desc : w->own_desc;
   if (kind < 5)
     CHECK(cudnnConvolutionForward(
@@ -137,7 +137,7 @@ static void call_random(worker_t *w) {
                          w->field[1 - from]));
 }
 
-// What ranks do at other times: rest, and wait for the whole device.
+// Delays a rank at random: sleeps, or waits for the whole device.
 static void dawdle(worker_t *w) {
   void *memory;
   float host[8];

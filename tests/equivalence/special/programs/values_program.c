@@ -4,14 +4,18 @@
 // number.
 //
 // usage: values_program SEED WHAT HOW [STEPS]
-//   WHAT  filter bias scale matrix gradient none: drawn with SEED, all else is
-//         equal on all ranks; running: statistics, which may differ
-//   HOW   kept | anew (descriptors for each call) | gated (the stream stands
-//         still at the first call) | captured (a first call is recorded and
-//         not carried out) | again (x is copied anew for each step;
-//         with WHAT later other values from step 3 on) | set (x by cudaMemset)
-//         | device (x is a copy of other device memory) | pieces (of x a call
-//         makes the first half) | untouched (x is never written)
+//   WHAT  filter bias scale matrix gradient none: drawn with SEED; all others
+//         are equal on all ranks. running: statistics, which may differ
+//   HOW   kept      descriptors are kept
+//         anew      new descriptors for each call
+//         gated     the stream is blocked at the first call
+//         captured  a first call is captured into a graph that never runs
+//         again     x is copied again for each step; with WHAT later, other
+//                   values from step 3 on
+//         set       x is written by cudaMemset
+//         device    x is a copy of other device memory
+//         pieces    a call writes the first half of x
+//         untouched x is never written
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -40,7 +44,7 @@ static void stand_still(void *unused) {
     usleep(1000);
 }
 
-// Device memory of `count` numbers, drawn with the seed where that is `name`.
+// Returns device memory of `count` numbers; drawn with SEED if WHAT is `name`.
 static void *numbers(const char *name, int count) {
   unsigned state = strcmp(name, what) == 0 ? seed : 12345;
   float *host = malloc((size_t)count * sizeof *host);
@@ -96,7 +100,7 @@ static bool is(const char *word, const char *other) {
   return strcmp(word, other) == 0;
 }
 
-// x as it is before a step.
+// Writes x before a step, as HOW says.
 static void x_make(int step) {
   size_t bytes = COUNT * sizeof(float), half = bytes / 2;
   void *from = NULL;
@@ -136,7 +140,7 @@ static void convolve(const net_t *net) {
            net->x, data.y));
 }
 
-// The first sample of x is what a convolution makes of the first of y.
+// A convolution writes the first sample of x.
 static void half_make(const net_t *net) {
   cudnnTensorDescriptor_t one_sample;
   CHECK(cudnnCreateTensorDescriptor(&one_sample));
@@ -170,7 +174,7 @@ static void step(const net_t *net, int number) {
                        net->w, data.dw));
 }
 
-// The stream is held until the first call has come back.
+// Blocks the stream until the first call has returned.
 static void gated(const net_t *net) {
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -181,7 +185,7 @@ static void gated(const net_t *net) {
   CHECK(cudaStreamSynchronize(stream));
 }
 
-// What is recorded is thrown away.
+// Captures a call and drops the graph.
 static void captured(const net_t *net) {
   cudaStream_t stream;
   cudaGraph_t graph;

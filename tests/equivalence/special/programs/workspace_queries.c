@@ -36,7 +36,7 @@ int main(int count, char **arguments) {
           cudnn, x, w, conv, y, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
           &bytes));
     }
-    // The other rank waits at the next step, and looks who is late.
+    // The other rank waits at the next step and checks which rank is late.
     if (rank == step % 2)
       usleep(300000);
   }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that lets each function that writes memory write a tensor in
-// pieces, and prints what a sum of that tensor is then; knows nothing of
-// sundog.
+// Calls each function that writes memory on a tensor in pieces, and checks the
+// sum of that tensor afterwards. The program does not use sundog's functions.
 //
 // usage: writes_program RANK [NAME]
-// Fails if a sum is another than that of
-//   OWN    this rank's memory: the whole tensor was written anew
-//   ALL    all ranks' memory: its old elements are in the new ones, or elements
-//          of another tensor in pieces
-//   DOUBT  refused: nothing tells where, or what part of it, was written
-// Functions that the host device does not have are called nevertheless.
+// The sum must be
+//   OWN    of this rank's memory: the function overwrote the whole tensor
+//   ALL    of all ranks' memory: the new elements depend on the old ones, or on
+//          another tensor in pieces
+//   DOUBT  refused: nothing shows where the function wrote, or it wrote a part
+// The program also calls functions that the host device does not have.
 #include <cublas_v2.h>
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -20,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The tensor is y, N elements; as a matrix it is of M x M.
+// The tensor y has N elements; as a matrix it is M x M.
 enum { M = 8, N = M * M, ROOM = N * N };
 
 static cudnnHandle_t cudnn;
@@ -28,8 +27,8 @@ static cublasHandle_t cublas;
 static cublasLtHandle_t lt;
 static ncclComm_t comm;
 static cudnnTensorDescriptor_t x_desc, y_desc;
-// In device memory: y, and p, another tensor in pieces; the identity; ones,
-// which calls may overwrite; ones that they do not.
+// In device memory: y and p are tensors in pieces, a is the identity, b has
+// ones that calls may overwrite, c has ones that no call overwrites.
 static float *x, *y, *p, *a, *b, *c;
 static int *ints;
 // Arrays of one address.
@@ -96,7 +95,7 @@ static void begin(int rank) {
                                  1, M, M));
 }
 
-// Splits: each rank has a piece of y.
+// A split call that writes a tensor in pieces.
 static void convolve(float *to) {
   static cudnnFilterDescriptor_t filter;
   static cudnnConvolutionDescriptor_t conv;
@@ -118,7 +117,7 @@ static void convolve(float *to) {
 
 typedef enum found { OWN, ALL, DOUBT } found_t;
 
-// What the sum of y is.
+// Returns what the sum of y is.
 static found_t found(void) {
   float sum = 0, own = 0;
   if (cublasSasum(cublas, N, y, 1, &sum) != CUBLAS_STATUS_SUCCESS)
@@ -139,7 +138,7 @@ static cudnnTensorDescriptor_t rnn_state;
 static cudnnDropoutDescriptor_t dropout;
 static size_t weight_bytes;
 
-// One step of N / M sequences with M numbers each.
+// An RNN with one step of N / M sequences of M numbers each.
 static void rnn_begin(void) {
   int lengths[M];
   if (rnn)
@@ -201,7 +200,7 @@ static void recur_in(float *workspace) {
   recur_with(b, NULL, NULL, NULL, workspace);
 }
 
-// Backward needs what forward left.
+// Backward needs the reserve that forward wrote.
 static void recur_back(float *dx, float *dhx, float *dcx) {
   recur(b, NULL, NULL, NULL);
   TRY(cudnnRNNBackwardData_v8(cudnn, rnn, ints, rnn_data, other, c, rnn_data,
@@ -217,7 +216,7 @@ static void recur_weights(cudnnWgradMode_t mode) {
       weight_bytes, y, work_bytes, work, reserve_bytes, reserve);
 }
 
-// Two steps of M / 2 sequences.
+// A CTC loss of two steps of M / 2 sequences.
 static void ctc(float *probabilities, float *gradients, float *costs) {
   int extent[] = {2, M / 2, M}, stride[] = {N / 2, M, 1};
   int labels[M / 2], length[M / 2], steps[M / 2];
@@ -326,7 +325,7 @@ static void exchange(float *to, size_t elements) {
 #define UNIT  CUBLAS_DIAG_NON_UNIT
 #define LEFT  CUBLAS_SIDE_LEFT
 #define H     cublas
-// y as a matrix of other elements; c, too.
+// y and c as arrays of other types.
 #define cy ((cuComplex *)y)
 #define ca ((cuComplex *)c)
 #define dy ((double *)y)
@@ -379,7 +378,7 @@ static void exchange(float *to, size_t elements) {
   ROW(rotg, ALL, on_device(cublasSrotg(H, y, y + 1, y + 2, y + 3)))                         \
   ROW(rotmg, ALL, on_device(cublasSrotmg(H, b, b + 1, b + 2, b + 3, y)))                    \
   ROW(bytes, ALL, cublasUint8gemmBias(H, OP, OP, OP, 4, 4, 4, (void *)b, 0, 4, (void *)b, 0, 4, (void *)y, 0, 4, 1, 0)) \
-  /* products that no op reads */                                              \
+  /* products that no rule knows */                                            \
   ROW(cgemm, OWN, cublasCgemm(H, OP, OP, M, 4, M, &c_one, ca, M, ca, M, &c_zero, cy, M)) \
   ROW(cgemm_beta, ALL, cublasCgemm(H, OP, OP, M, 4, M, &c_one, ca, M, ca, M, &c_i, cy, M)) \
   ROW(gemm3m, OWN, cublasCgemm3m(H, OP, OP, M, 4, M, &c_one, ca, M, ca, M, &c_zero, cy, M)) \
@@ -420,7 +419,7 @@ static void exchange(float *to, size_t elements) {
   ROW(batch, OWN, batch_of_copies(y))                                          \
   ROW(batch_beside, ALL, batch_of_copies(b))                                   \
   ROW(array, OWN, from_array(y))                                               \
-  /* NCCL of the program's own */                                              \
+  /* the program's own calls of NCCL */                                        \
   ROW(AllReduce, OWN, ncclAllReduce(y, y, N, ncclFloat, ncclSum, comm, 0))       \
   ROW(AllReduce_beside, ALL, ncclAllReduce(y, b, N, ncclFloat, ncclSum, comm, 0)) \
   ROW(Broadcast, OWN, ncclBroadcast(b, y, N, ncclFloat, 0, comm, 0))             \

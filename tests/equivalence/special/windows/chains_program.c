@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes many cuDNN calls on streams of every kind, with handles that change
 // their stream, and never waits. The program does not use sundog's functions.
-// With an even seed each call depends on the call before; with an odd seed each
-// of two streams has two of the four fields. It writes the fields to a file.
+// With an even seed each call depends on the call before. With an odd seed two
+// streams are independent, each with two of the four fields. It writes the
+// fields to a file.
 //
 // usage: chains_program RANK WIDTH NHWC SEED CALLS OUT ROWS...
 #include <cuda_runtime_api.h>
@@ -25,8 +26,8 @@ static struct {
   cudnnOpTensorDescriptor_t sum;
   void *field[FIELDS], *filter[FILTERS], *bias;
   int first_row, rows, width, nhwc;
-  int apart;    /* the streams have nothing to do with each other */
-  size_t bytes; /* of one field */
+  int apart;    /* the streams are independent of each other */
+  size_t bytes; /* bytes of one field */
 } g;
 
 static unsigned state;
@@ -152,17 +153,18 @@ static void rectify(cudnnHandle_t handle, int from, int to) {
                                g.field[to]));
 }
 
-/* Whether the legacy default stream orders what is on these two: it and every
- * stream but those made not to wait for it. */
+/* Returns whether the legacy default stream orders the work of these two
+ * streams: it orders all streams but those created as non-blocking. */
 static int ordered(int a, int b) {
   return a == b || (a < 2 && b < 4) || (b < 2 && a < 4);
 }
 
-// One call on a random stream; *stream is that of the call before. Events stand
-// where nothing else orders the two, and sometimes where something does.
+// Makes one call on a random stream; *stream is the stream of the call before.
+// An event orders the two if nothing else does, and sometimes although
+// something does.
 static void call_random(int *stream) {
   int next = g.apart ? 2 * random_below(2) : random_below(STREAMS);
-  int which = next / 2; // of two streams that are apart
+  int which = next / 2; // of the two independent streams
   if (g.apart)
     next = 2 + (next + g.width) % 4; // no two of them wait for each other
   int event = !g.apart && (!ordered(*stream, next) || random_below(4) == 0);

@@ -11,10 +11,9 @@
 //   between    cuDNN writes dy between the two gradients; the second gradient
 //              must use the new values
 //   set        the same, but the CUDA runtime writes dy
-//   written    the same, but as by a kernel, which sundog does not see: the
-//   call
-//              must fail, and the program ends with status 3
-//   moved      the second gradient has another dy: as `written`
+//   written    the same, but written as by a kernel, which sundog does not see:
+//              the call must fail, and the program ends with status 3
+//   moved      the second gradient reads another dy; ends like `written`
 //   step       forward, then both gradients
 //   x-between, x-set, x-written   the same for x, which is written between the
 //              forward call and the gradient of the filter
@@ -41,7 +40,7 @@ static void *space;
 typedef struct layer {
   cudnnFilterDescriptor_t filter;
   cudnnConvolutionDescriptor_t conv;
-  float *alone; // dx of dy, made by a call that no other has come before
+  float *alone; // dx, computed without a filter gradient before it
 } layer_t;
 static layer_t layer[KERNELS];
 
@@ -61,12 +60,12 @@ static float *device(size_t floats, unsigned salt) {
   return at;
 }
 
-// Whole view: each rank has its rows of it then.
+// Multiplies by a call, so that in the whole view each rank has its rows.
 static void times(float *at, float factor) {
   CHECK(cudnnScaleTensor(handle, image, at, &factor));
 }
 
-// As by a kernel of the program's: the driver's calls are not seen.
+// Writes like a kernel of the program: sundog does not see the driver's calls.
 static void clear(float *at) {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW);
   int (*set)(unsigned long long, unsigned char, size_t);
@@ -125,8 +124,8 @@ static void compare(const layer_t *l, float factor, const char *where) {
   free(is);
 }
 
-// What a letter stands for: filter's and data's gradient of a layer (F D, f d);
-// s: what follows is on the other stream; t: dy becomes twice what it is.
+// Letters: F, D: the filter's and the data's gradient of a layer; f, d: of the
+// other layer; s: the following calls use the other stream; t: doubles dy.
 static void steps(const char *order) {
   float factor = 1;
   times(dy, 1);
@@ -165,7 +164,7 @@ static void filters_fetch(float *to) {
                    cudaMemcpyDeviceToHost));
 }
 
-// Forward and both gradients; `between` happens to x in between.
+// Forward and both gradients; `between` says what writes x between them.
 static int x_steps(const char *between) {
   float alone[C * C * 9], is[C * C * 9], factor = 1;
   filter(&layer[0], dy);
@@ -218,7 +217,7 @@ static void open(int rank, int size) {
   second = device(count(), 3);
   dx = device(count(), 4);
   y = device(count(), 7);
-  first = 0; // what follows is the same on every rank
+  first = 0; // the following tensors are the same on every rank
   w = device((size_t)C * C * 25, 5);
   dw = device((size_t)C * C * 25, 6);
   CHECK(cudaMalloc(&space, ROOM));
@@ -259,7 +258,7 @@ int main(int argc, char **argv) {
     compare(&layer[0], argv[3][0] == 's' ? 0 : 2, argv[3]);
     return 0;
   }
-  // On a rank whose rows were kept the next call says it.
+  // A rank whose rows were right learns of the failure at a later call.
   for (int i = 0; i < 100 && status == 0; i++) {
     CHECK(cudaDeviceSynchronize());
     status = (int)data(&layer[0], dy);

@@ -26,7 +26,7 @@ static int entry_of(const char *list, int index) {
   return atoi(list);
 }
 
-// Every rank has the one row, not one row each of several.
+// Checks that all ranks have the same row, not one row each.
 static void placement_check(cudnnTensorDescriptor_t y, int rank, int whole) {
   __typeof__(&sundog_placement) placement =
       (__typeof__(&sundog_placement))dlsym(RTLD_DEFAULT, "sundog_placement");
