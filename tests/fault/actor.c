@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cuDNN program that carries out the actions in its arguments, correct and
- * faulty ones.
+ * A cuDNN program that carries out the actions in its arguments; some of them
+ * are faulty.
  *
  * usage: actor RANK WORD...
- *   R:WORD     only where RANK is R
+ *   R:WORD     WORD for rank R only
  *   name=value one of the settings below; `set` puts them into descriptors
- *   else       an action, see actions[]; name=count repeats it
- * It stops with status 1 at the first call that fails, after it has named the
- * call and its status on stdout; after `careless` it goes on instead. */
+ *   otherwise  an action of actions[]; name=count repeats it
+ * At the first call that fails, the program prints the call and its status to
+ * stdout and ends with status 1; after `careless` it continues. */
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -30,8 +30,7 @@ typedef struct {
 } setting_t;
 
 /* first: the global index of the first row; out: rows of y, -1 asks cuDNN;
- * algo: -1 asks cuDNN; type and layout: cuDNN's numbers; seed: of what is
- * scribbled. */
+ * algo: -1 asks cuDNN; type, layout: cuDNN's numbers; seed: for `scribble`. */
 static setting_t settings[SETTINGS] = {
     {"n", 1},      {"c", 2},      {"h", 8},      {"w", 8},        {"k", 2},
     {"kernel", 3}, {"pad", 1},    {"stride", 1}, {"dilation", 1}, {"groups", 1},
@@ -64,7 +63,7 @@ static int bytes_of_type(void) {
   return get("type") == CUDNN_DATA_DOUBLE ? 8 : 4;
 }
 
-/* Says what failed. 1: stop. */
+/* Prints what failed. Returns 1 if the program must stop. */
 static int failed(const char *what, const char *text) {
   printf("actor %d: %s: %s\n", rank, what, text);
   fflush(stdout);
@@ -189,7 +188,8 @@ static int act_set(void) {
   return 0;
 }
 
-/* Sets x again with what it has: a new generation, hence an agreement. */
+/* Sets x again with the same values: a new generation, so the ranks agree
+ * again. */
 static int act_again(void) {
   DNN(cudnnSetTensor4dDescriptor(g.x, (cudnnTensorFormat_t)get("layout"),
                                  (cudnnDataType_t)get("type"), get("n"),
@@ -318,7 +318,7 @@ static int act_sync(void) {
   return 0;
 }
 
-/* Writes what y holds to y-RANK. */
+/* Writes y to the file y-RANK. */
 static int act_write(void) {
   size_t bytes = g.y_count * (size_t)bytes_of_type();
   void *host = calloc(1, bytes);
@@ -335,7 +335,7 @@ static int act_write(void) {
   return wrong;
 }
 
-/* The same by an asynchronous copy whose end is asked for by polling. */
+/* The same by an asynchronous copy; polls until it has ended. */
 static int act_poll(void) {
   size_t bytes = g.y_count * (size_t)bytes_of_type();
   void *host;
@@ -348,7 +348,7 @@ static int act_poll(void) {
   return act_write();
 }
 
-/* Leaves no room where the run keeps its files. */
+/* Fills the disk on which the run keeps its files. */
 static int act_fill(void) {
   char name[4096];
   const char *folder = getenv("SUNDOG_REPORT");
@@ -448,7 +448,7 @@ static void *thread_sleep(void *unused) {
   return NULL;
 }
 
-/* A process whose first thread is gone, and that heeds SIGKILL alone. */
+/* The first thread ends; only SIGKILL ends the process. */
 static int act_zombie(void) {
   pthread_t thread;
   signal(SIGINT, SIG_IGN);
@@ -459,7 +459,7 @@ static int act_zombie(void) {
   pthread_exit(NULL);
 }
 
-/* A call that is tagged, and needs no device. */
+/* Makes a tagged call that needs no device. */
 static cudnnStatus_t ask(void) {
   int n, c, h, w;
   cudnnSetTensor4dDescriptor(g.x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 2, 8,
@@ -562,7 +562,7 @@ static int act_alice(void) {
   return named_run("alice");
 }
 
-/* A name that is given back: from now on several threads may be at work. */
+/* Takes a name and gives it back: now several threads may make calls. */
 static int act_share(void) {
   return name_say("alice") || name_say(NULL);
 }
@@ -585,19 +585,19 @@ static int act_misnamed(void) {
   return name_say("no name");
 }
 
-/* The main thread has the name of a second living one. */
+/* A second living thread takes the main thread's name. */
 static int act_twice(void) {
   return name_say("alice") || act_conv() || act_alice();
 }
 
-/* The main thread by several names, one after the other. */
+/* The main thread takes several names, one after the other. */
 static int act_renamed(void) {
   return name_say("alice") || act_conv() || act_bob() || name_say("bob") ||
          act_conv() || name_say(NULL) || act_conv() || act_alice();
 }
 
-/* Two threads that call under a lock, which they get in another order on rank
- * 0 than on the others. */
+/* Two threads make calls under a lock, which they get in another order on rank
+ * 0 than on other ranks. */
 static struct {
   pthread_mutex_t lock;
   pthread_barrier_t start;
@@ -622,7 +622,7 @@ static void *thread_locked(void *name) {
 static int act_locked(void) {
   pthread_t thread[2];
   void *result[2];
-  if (act_alice() || act_bob()) // both are known, their descriptors agreed
+  if (act_alice() || act_bob()) // the ranks know both and their descriptors
     return 1;
   pthread_barrier_init(&locked.start, NULL, 2);
   pthread_mutex_lock(&locked.lock);
@@ -642,14 +642,14 @@ static void *thread_set_conv(void *unused) {
   return NULL;
 }
 
-/* A thread that is still in calls when the program ends. */
+/* Starts a thread that still makes calls when the program ends. */
 static int act_runaway(void) {
   pthread_t thread;
   pthread_create(&thread, NULL, thread_set_conv, NULL);
   return pthread_detach(thread);
 }
 
-/* Children that end by exit() run the destructors of what they inherited. */
+/* A child ends by exit(), which runs the destructors of inherited libraries. */
 static int act_fork(void) {
   fflush(stdout);
   pid_t child = fork();
@@ -660,7 +660,7 @@ static int act_fork(void) {
   return status != 0;
 }
 
-/* A child that goes on without exec asks about a tagged tensor. */
+/* A child without exec makes a tagged query. */
 static int act_child(void) {
   fflush(stdout);
   pid_t child = fork();
@@ -677,7 +677,7 @@ static int act_system(void) {
   return system("true") != 0;
 }
 
-/* Another process of the same rank, with cuDNN of its own. */
+/* Runs another process with the same rank that calls cuDNN, too. */
 static int act_second(void) {
   char command[4096], self[2048] = "";
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -700,8 +700,8 @@ static int act_close(void) {
   return 0;
 }
 
-/* Damages a word of the memory through which ranks talk, mostly of what is in
- * use: a flipped bit, or another value. */
+/* Damages a word of the memory that ranks share, mostly one in use: flips a bit
+ * or writes another value. */
 static int act_scribble(void) {
   static unsigned long long state;
   char line[512];
@@ -748,7 +748,7 @@ static void *scribble_on(void *unused) {
   return NULL;
 }
 
-/* The same all the time, while calls are made. */
+/* Does the same all the time in a second thread. */
 static int act_scribbler(void) {
   pthread_t thread;
   return pthread_create(&thread, NULL, scribble_on, NULL) ||
