@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks tell each other of a call, with bytes of it changed: an input is a
-// list of places (two bytes) and values (one), even ones in the first rank's
-// record, odd ones in the second's.
-#include "src/job/agree.c" // its records are its own
+// Fuzzes the records that ranks exchange about a call: an input is a list of
+// places (two bytes) and values (one byte) to write; even places are in the
+// first rank's record, odd ones in the second's.
+#include "src/job/agree.c" // its record type is static
 
 #include "tests/fuzz/fuzz.h"
 
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     size_t place = (size_t)data[i] << 8 | data[i + 1];
     two[place % 2].byte[place / 2 % sizeof(record_t)] = data[i + 2];
   }
-  // As it is, and as one that means it would have sent it.
+  // Damaged, then with a check sum that fits.
   for (int i = 0; i < 2; i++)
     (void)record_sound(&two[i].record);
   for (int i = 0; i < 2; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of a program's calls of any content: read, judged, drafted.
+// Fuzzes records of a program's calls: reads them, judges splits, drafts rules.
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void calls_judge(const calls_t *calls, sdg_view_t view,
   if (!chosen ||
       draft_write(draft, candidate, 4, chosen, NULL, words) != SDG_OK)
     return;
-  // What is drafted can be read.
+  // Drafted rules can be read.
   char option[128];
   snprintf(option, sizeof option, "SUNDOG_RULES=%s", draft);
   char *environment[] = {option, NULL};

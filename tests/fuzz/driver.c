@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for libFuzzer where there is none: the inputs of a folder, then
-// random changes of them, a fixed number, the same ones each time.
+// Replaces libFuzzer if it is missing: runs the inputs of a folder, then a
+// fixed number of random changes of them, the same ones each time.
 //
 // usage: fuzz_NAME FOLDER [CASES]
 #include <dirent.h>
@@ -41,7 +41,7 @@ static void input_read(const char *folder, const char *name) {
   count++;
 }
 
-// Puts `bytes` bytes in place of `gone` ones.
+// Replaces `gone` bytes by `bytes` others.
 static void replace(size_t at, size_t gone, const uint8_t *from, size_t bytes) {
   if (work.bytes - gone + bytes > INPUT_BYTES)
     return;
@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "no inputs\n");
     return 2;
   }
-  // Readers say what is in each of thousands of inputs, or wrong with it.
+  // Readers print something about each of thousands of inputs.
   if (!getenv("FUZZ_SHOW")) {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(null, STDOUT_FILENO);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fuzzed reader is given: the interface of libFuzzer, by which tests of
- * random inputs run, too. */
+/* The interface of libFuzzer, which the driver for random inputs uses, too. */
 #ifndef SDG_TESTS_FUZZ_FUZZ_H
 #define SDG_TESTS_FUZZ_FUZZ_H
 
@@ -8,11 +7,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Hands one input to the reader. Returns 0; aborts, by itself or by a
- * sanitizer, where the reader is wrong. */
+/* Gives one input to the reader. Returns 0. If the reader is wrong, it or a
+ * sanitizer aborts. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-/* What no input may make false. */
+/* Aborts if the condition is false, which no input may cause. */
 #define FUZZ_HOLDS(condition)                                                  \
   do {                                                                         \
     if (!(condition))                                                          \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Array files of any content.
+// Fuzzes the reader of array files.
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tools/array/npy.h"
 
-// A header that is accepted says the same when it is written and read again.
+// An accepted header must be the same after it is written and read again.
 static void header_return(const sdg_npy_header_t *header) {
   sdg_npy_header_t copy = *header, again;
   char text[SDG_NPY_WRITE_BYTES];
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   sdg_npy_t array;
   if (sdg_npy_open(path, &array) != SDG_OK)
     return 0;
-  // A file that is opened has all the bytes that its header promises.
+  // An opened file must have all bytes that its header states.
   FUZZ_HOLDS(array.header.data_bytes <= (int64_t)bytes);
   sdg_box_t box = sdg_npy_box(&array);
   void *elements = malloc((size_t)array.header.data_bytes + 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environments of any content, a line a variable, and the short form of rules.
+// Fuzzes the options and the short form of rules: each line of an input is an
+// environment variable.
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   text[bytes] = '\0';
   for (char *line = strtok(text, "\n"); line && count < VARIABLES;
        line = strtok(NULL, "\n"))
-    // Not the files of this machine.
+    // Files of this machine must not be read.
     if (strncmp(line, "SUNDOG_RULES=", 13) != 0)
       environment[count++] = line;
   environment[count] = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks on other machines say: an input is a list of messages, each a kind
-// (one byte), a length (two) and a body.
+// Fuzzes messages of ranks on other machines: an input is a list of messages,
+// each with a kind (one byte), a length (two bytes) and a body.
 #include <string.h>
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     bytes -= HEAD_BYTES;
     length = length < bytes ? length : bytes;
     head.bytes = (uint32_t)length;
-    // Exactly as long, so that what reads further is seen.
+    // Exactly this length, so that a sanitizer sees a read beyond it.
     void *body = malloc(length ? length : 1);
     FUZZ_HOLDS(body);
     memcpy(body, data, length);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules files of any content.
+// Fuzzes the reader of rules files.
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include "rules/file/file.h"
 #include "tests/fuzz/fuzz.h"
 
-// The answers that need no exchange and the exact one must not contradict each
-// other, whatever the rules are.
+// For all rules, the answers that need no exchange must not contradict the
+// exact answer.
 static void tensors_match(const sdg_rules_t *rules) {
   static const int64_t extents[][SDG_DIMS_MAX] = {
       {1, 2, 64, 64}, {8, 3, 1, 1}, {2, 16, 7, 9, 1000}, {1, 1, 1 << 30}};
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     sdg_rules_t rules, reviewed;
     static const char *const names[] = {"cudnnConvolutionForward"};
     sdg_review_t review = {.ranks = ranks[i], .names = names, .count = 1};
-    // Whoever reads on after faults finds at least the first, and no others.
+    // The review continues after faults. It must find one if loading fails.
     bool good =
         sdg_rules_review(sdg_options_get(), &review, &reviewed) == SDG_OK;
     FUZZ_HOLDS(good == (review.faults == 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of a rank's tagged calls of any content.
+// Fuzzes the reader of records of a rank's tagged calls.
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that ranks share, with words of it changed: an input is a list of
-// places (three bytes) and values (eight).
+// Fuzzes the memory that ranks share: an input is a list of places (three
+// bytes) and values (eight bytes) to write.
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ static void asked(sdg_control_t *control, uint64_t number) {
   FUZZ_HOLDS(other >= -1 && other < RANKS);
 }
 
-// Copies of what rank 0 publishes, so that it need not wait.
+// Copies what rank 0 publishes to other ranks, so that it need not wait.
 static void published(sdg_shm_t *shared) {
   for (int r = 1; r < RANKS; r++)
     memcpy(&shared->rank[r].channel[0], &shared->rank[0].channel[0],
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     records = malloc(RANKS * sizeof *records);
     FUZZ_HOLDS(records && sdg_shm_create(RANKS, &view) == SDG_OK);
   }
-  // All but the header, which is checked when the memory is mapped.
+  // Changes all but the header, which is checked when the memory is mapped.
   sdg_shm_t *shared = view.shared;
   size_t first = offsetof(sdg_shm_t, joins);
   memset((char *)shared + first, 0, view.bytes - first);
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     memcpy((char *)shared + place, &number, sizeof number);
   }
   asked(&control, number);
-  // Alone, so that it waits for nobody.
+  // An exchange of one rank waits for no other.
   (void)!sdg_control_exchange(&control, 0, self, 1, "again", 5, records, sizes,
                               "call 2 x");
   return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of every client of the preload tests: cuDNN descriptors and sizes,
- * valid and invalid, with their statuses printed line by line. They need no
- * GPU. */
+/* The calls that every client of the preload tests makes: cuDNN descriptors and
+ * sizes, valid and invalid ones. Each prints a line with its status. They need
+ * no GPU. */
 #ifndef SDG_TESTS_PRELOAD_DESCRIPTOR_CALLS_H
 #define SDG_TESTS_PRELOAD_DESCRIPTOR_CALLS_H
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How the client reaches a function; clients that look it up define this. */
+/* How a client reaches a function; some clients define it as a look-up. */
 #ifndef CUDNN
 #define CUDNN(name) name
 #endif
@@ -32,7 +32,7 @@ static void descriptor_calls_convolution(void) {
        CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
   SHOW(cudnnGetConvolution2dForwardOutputDim, op, x, w, &n, &c, &h, &wide);
   printf("2d %d %d %d %d\n", n, c, h, wide);
-  /* Nothing was set in between: known by now, not captured again. */
+  /* No descriptor was set since, so the call is not captured again. */
   SHOW(cudnnGetConvolution2dForwardOutputDim, op, x, w, &n, &c, &h, &wide);
   SHOW(cudnnSetTensorNdDescriptorEx, x, CUDNN_TENSOR_NHWC, CUDNN_DATA_HALF, 4,
        (const int[]){1, 6, 9, 7});
@@ -40,7 +40,7 @@ static void descriptor_calls_convolution(void) {
        (const int[]){4, 6, 3, 3});
   SHOW(cudnnGetConvolutionNdForwardOutputDim, op, x, w, 4, dims);
   printf("nd %d %d %d %d\n", dims[0], dims[1], dims[2], dims[3]);
-  /* A filter of other channels: cuDNN's own refusal. */
+  /* A filter with other channels: cuDNN itself refuses it. */
   SHOW(cudnnSetFilter4dDescriptor, w, CUDNN_DATA_HALF, CUDNN_TENSOR_NCHW, 4, 5,
        3, 3);
   SHOW(cudnnGetConvolution2dForwardOutputDim, op, x, w, &n, &c, &h, &wide);
@@ -75,7 +75,7 @@ static void descriptor_calls_pooling(void) {
   SHOW(cudnnDestroyTensorDescriptor, x);
 }
 
-/* An op whose tensors are in a plan: without one cuDNN refuses it itself. */
+/* An op whose tensors are in a plan: cuDNN itself refuses it without a plan. */
 static void descriptor_calls_graph(void) {
   SHOW(cudnnBackendExecute, NULL, NULL, NULL);
 }
@@ -85,7 +85,7 @@ static int descriptor_calls(void) {
   descriptor_calls_graph();
   descriptor_calls_convolution();
   descriptor_calls_pooling();
-  /* Where a call of cuDNN's own failed its text varies between versions. */
+  /* After a failure of cuDNN itself the text varies between versions. */
   CUDNN(cudnnGetLastErrorString)(text, sizeof text);
   printf("sundog's text: %s\n", strncmp(text, "SDG-", 4) == 0 ? text : "no");
   fflush(stdout);

@@ -3,9 +3,9 @@
 // interposition. The tests set the verdict on calls with these variables.
 //
 //   SDG_DOUBLE_ASKED=1    a split was asked for
-//   SDG_DOUBLE_VERDICT    pass (the default: agreed, nothing of it is tagged),
-//                         ask (pass, and ask again the next time), or the
-//                         cudnnStatus_t of a call that was carried out
+//   SDG_DOUBLE_VERDICT    pass (the default: the call is not tagged), ask
+// (pass,                         and ask again the next time), or the
+// cudnnStatus_t of                         a call that sundog carried out
 //   SDG_DOUBLE_BROKEN=1   the job has failed
 #include <stdlib.h>
 #include <string.h>
@@ -256,12 +256,12 @@ void sdg_values_drop(void) {
 sdg_status_t sdg_redistribute(const void *handle, const sdg_side_t *x,
                               const sdg_side_t *y) {
   (void)handle, (void)x, (void)y;
-  return SDG_E_INTERNAL; // no program here asks for it
+  return SDG_E_INTERNAL; // no program of these tests calls it
 }
 
 sdg_status_t sdg_neighborhood(const void *handle,
                               const sundog_neighborhood_t *how, int pieces,
                               const sdg_piece_t *piece) {
   (void)handle, (void)how, (void)pieces, (void)piece;
-  return SDG_E_INTERNAL; // as above
+  return SDG_E_INTERNAL; // no program of these tests calls it
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LD_AUDIT module: writes which object each cuDNN and CUDA runtime symbol was
-// bound to, "FROM SYMBOL TO" by line, to the file of AUDIT_LOG.
+// bound to, as lines "FROM SYMBOL TO", to the file that AUDIT_LOG names.
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>

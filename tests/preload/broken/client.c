@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls the CUDA runtime's copies, waits and queries.
+// Calls functions of the CUDA runtime that copy, wait and query.
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 

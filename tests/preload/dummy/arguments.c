@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls with many arguments, in registers of both kinds and on the stack, on
-// every way through a stub: unresolved, captured, known to pass.
+// Calls with many arguments, in integer and floating registers and on the
+// stack, on every path of a stub: unresolved, captured, known to pass.
 #include <cudnn.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the dummy cuDNN that no test looks at: they are there.
+// The functions of the dummy cuDNN that no test checks. They only exist.
 #define SDG_VENDOR(name)                                                       \
   __attribute__((weak, visibility("default"))) int name(void);                 \
   int name(void) {                                                             \

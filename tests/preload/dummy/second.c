@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that uses two installations of cuDNN: which library does it reach
-// through each handle?
+// A program that uses two installations of cuDNN, and prints which library it
+// reaches through each handle.
 // usage: second COPY
 #include <cudnn.h>
 #include <dlfcn.h>

@@ -117,7 +117,7 @@ cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t xdesc,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// As in the real library: on the way an exported function of its own.
+// Like the real library, calls an exported function of its own.
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
                                const cudnnTensorDescriptor_t yDesc, void *y,
                                const void *alpha) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that leaves everything to the constructor of its library.
+// A program whose calls are all in the constructor of its library.
 int early_done(void);
 
 int main(void) {

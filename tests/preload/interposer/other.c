@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another tool's preloaded library: counts calls and passes them on to whoever
-// is next. Writes its counts at exit to the file of OTHER_COUNTS.
+// The preloaded library of another tool: counts calls and passes them to the
+// next library. At exit writes the counts to the file that OTHER_COUNTS names.
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <stdio.h>

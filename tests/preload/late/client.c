@@ -2,8 +2,8 @@
 // Calls an entry before cuDNN is loaded, after it was loaded, and after the
 // program closed it again. Only with sundog preloaded.
 // usage: client FILE local|global|held
-//   held: through the address that dlsym gave for the library, which is not the
-//         library's own where a split was asked for
+//   held: calls the address that dlsym returned for the library; if a split was
+//         asked for, this is an address of sundog
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
   get_text(text, sizeof text);
   dlerror();
   printf("not loaded: %d '%s'\n", call(create), text);
-  // What sundog looked up in vain is not the program's error.
+  // A failed look-up of sundog must not leave an error for the program.
   printf("dlerror: %s\n", dlerror() ? "spoiled" : "none");
   int global = strcmp(argv[2], "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL;
   void *library = dlopen(argv[1], RTLD_NOW | global);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that is linked to cuDNN; how is up to the build.
+// A program that is linked to cuDNN; the build decides how.
 #include "tests/preload/descriptor_calls.h"
 
 int main(void) {

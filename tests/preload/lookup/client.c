@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "%s\n", dlerror());
     return 2;
   }
-  // A name that is not there stays not there, and says so.
+  // A missing name must stay missing, with an error.
   dlerror();
   if (dlsym(library, "cudnnNoSuchFunction") || !dlerror())
     return 3;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that knows nothing of cuDNN and loads a plugin that does, locally:
-// the real functions are in no global scope.
+// A program without cuDNN that loads a plugin locally; the plugin uses cuDNN,
+// so the real functions are in no global scope.
 #include <dlfcn.h>
 #include <stdio.h>
 

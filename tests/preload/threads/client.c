@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads whose first calls of each entry fall together.
+// Threads that make their first calls of each entry at the same time.
 #include <cudnn.h>
 #include <pthread.h>
 #include <stdio.h>
