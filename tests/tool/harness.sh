@@ -1,11 +1,12 @@
 # shellcheck shell=bash disable=SC2034,SC2016 # used by the tests; other shells
 # SPDX-License-Identifier: Apache-2.0
-# TAP for tests of the command: a case is a function, named by behaviour.
+# TAP for tests of the command: each case is a function that is named by
+# behaviour.
 # Sourced with the paths of the command and of a library to preload.
 #
-# Every case runs in a folder of its own, $work, with the command laid out as
-# in a build folder ($sundog), no SUNDOG_* variables, and $TMPDIR for private
-# folders, which has to be empty afterwards.
+# Every case runs in its own folder $work. $sundog is the command, in the layout
+# of a build folder; no SUNDOG_* variables are set; $TMPDIR is for private
+# folders and must be empty afterwards.
 set -u
 command_built=$(realpath "$1") library_built=$(realpath "$2")
 top=$(mktemp -d "${TMPDIR:-/tmp}/sundog-test-XXXXXX")
@@ -13,13 +14,13 @@ trap 'rm -rf "$top"' EXIT
 unset XDG_RUNTIME_DIR LD_PRELOAD OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
 for name in $(compgen -e | grep ^SUNDOG_); do unset "$name"; done
 export LC_ALL=C
-# The command leaks nothing that matters, and leaves by exec.
+# Leaks of the command do not matter, because it ends by exec.
 export ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0
 
-# sanitized: the command is instrumented, and needs more than it has otherwise.
+# sanitized: the command is instrumented, so it needs more memory and time.
 sanitized() { grep -qaE 'lib(asan|tsan)[.]so' "$command_built"; }
 
-# layout FOLDER: a copy of the command with its library beside it, as built.
+# layout FOLDER: copies the command and its library, in the layout of a build.
 layout() {
   mkdir -p "$1/tools" "$1/interpose" "$1/src/host/lib"
   cp "$command_built" "$1/tools/sundog"
@@ -27,10 +28,11 @@ layout() {
 }
 layout "$top/build"
 
-# A rank that counts as matched: writes the report that the library would.
+# Makes a rank count as matched: writes the report that the library would write.
 matched='printf "{\"rank\":0,\"matched\":1,\"calls\":[]}" >"$SUNDOG_REPORT/rank-$SUNDOG_RANK.json"'
 
-# run STATUS COMMAND...: runs it; output in $work/out and $work/err.
+# run STATUS COMMAND...: runs the command, which must end with STATUS; its
+# output is in $work/out and $work/err.
 run() {
   local expected=$1 status=0
   shift
@@ -78,7 +80,7 @@ cases() {
     export TMPDIR=$work/tmp
     sundog=$top/build/tools/sundog
     mkdir -p "$TMPDIR"
-    # Not in a condition: there `set -e` would not hold.
+    # Not in a condition, where `set -e` has no effect.
     (
       cd "$work" || exit 1
       set -e

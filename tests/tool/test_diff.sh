@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog diff`: what is equal, what differs, and where.
+# `sundog diff` finds what is equal, what differs, and where.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 
-# npy FILE DTYPE SHAPE FORMAT VALUE...: an array of elements that Python's
-# struct packs by FORMAT ("f", "e" ...); B is bfloat16.
+# npy FILE DTYPE SHAPE FORMAT VALUE...: writes an array; Python's struct packs
+# its elements by FORMAT ("f", "e" ...); B is bfloat16.
 npy() {
   python3 - "$@" <<'P'
 import struct, sys
@@ -124,7 +124,7 @@ odd_shapes_are_compared() {
   run 0 "$sundog" diff a b
 }
 a_large_file_needs_little_memory() {
-  # Zeros that take no room on the disk, a one in one file.
+  # Sparse files of zeros; one file has a 1.
   for file in a b; do
     npy $file '<f4' '1024, 32768' f
     truncate -s $((128 + 4 * 32768 * 1024)) $file

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog doctor`: names what is here, fails for what is missing.
+# `sundog doctor` names what it finds, and fails for what is missing.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 helper=$(realpath "$3") host=$(dirname "$(realpath "$4")")
@@ -8,7 +8,7 @@ cp "$helper" "$top/build/interpose/sundog-libraries"
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 
-# The host device of $work/other.
+# Uses the host device in $work/other.
 host_copy() {
   find "$host" -maxdepth 1 -type f -name 'lib*.so.*' \
     -exec cp -t other/src/host/lib {} +

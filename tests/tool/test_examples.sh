@@ -1,21 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The examples, as a user has them: a copy in a folder of the user's, built by
-# their Makefile, and run by the commands at their heads and in the README.
+# The examples, like a user has them: a copy in another folder, built by their
+# Makefile, and run by the commands at their heads and in the README.
 #
 # usage: test_examples.sh SUNDOG LIBSUNDOG LIBCUDNN EXAMPLES README CUDA_HOME
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 host=$(dirname "$(realpath "$3")") examples=$(realpath "$4") readme=$(realpath "$5")
 export CUDA_HOME=$6 OMP_NUM_THREADS=1
-# Users have none; the linker would follow it.
+# Users do not have this variable, which the linker would follow.
 unset LD_LIBRARY_PATH
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
-# As where the user has put `sundog` on the path.
+# `sundog` is in PATH.
 PATH=$top/build/tools:$PATH
 
-# copy: the examples, built, in a folder with a blank; the case goes on there.
+# copy: builds a copy of the examples in a folder with a blank in its name, and
+# changes to it.
 copy() {
   mkdir 'my examples'
   cd 'my examples' || return
@@ -23,17 +24,17 @@ copy() {
   run 0 make
   lacks err warning
 }
-# commands FILE: those of a program's comment, each in one line.
+# commands FILE: prints the commands in a program's comment, one on each line.
 commands() {
   sed -n '1d; s/^ \* \([A-Z][^:]*: \)\? *\(sundog .*\)/\2/p
     s/^ \*  *\(\.\/.*\)/\1/p; /\*\//q' "$1" |
     sed -e 's, \*/$,,' -e ':a' -e '/\\$/N; s/ *\\\n/ /; ta'
 }
-# command_line LINE: it, on the host device.
+# command_line LINE: runs it on the host device.
 command_line() { bash -c "${1/#sundog run/sundog run --device host}"; }
-# result: the line of the program that was run, of all its ranks the same.
+# result: prints the line that all ranks of the last run printed.
 result() { sort -u "$work/out" | grep '[0-9]'; }
-# same RIGHT LINE: words are equal, numbers to a thousandth.
+# same RIGHT LINE: checks that words are equal, and numbers to a thousandth.
 same() {
   [ "$(wc -l <<<"$2")" = 1 ] && paste -d '\n' <(tr ' ' '\n' <<<"$1") \
     <(tr ' ' '\n' <<<"$2") | awk 'NR % 2 { a = $0; next }
@@ -52,7 +53,7 @@ every_command_prints_what_one_process_prints() {
     expected=$(sed -n 's/^ \* *"\(.*\)".*/\1/p' $name.c)
     commands $name.c >"$work/commands"
     grep -q -- '-n 4' "$work/commands"
-    # Alone it says what its comment says.
+    # On one rank it prints what its comment says.
     right=
     for ranks in 1 2 3 4; do
       while read -r line; do
@@ -67,7 +68,7 @@ every_command_prints_what_one_process_prints() {
         same "$expected" "$(result)"
         [[ $line != *whole* ]] || run 0 sundog diff --rtol 1e-6 right.npy u.npy
       done <"$work/commands"
-      # What jacobi's ranks have written is one process's.
+      # The files of jacobi's ranks together equal that of one process.
       if [ $name = jacobi ]; then
         [ $ranks -gt 1 ] || cp u.npy right.npy
         run 0 sundog diff --rtol 1e-6 right.npy u.npy
@@ -81,12 +82,12 @@ they_are_built_with_the_host_device_s_libraries() {
   cd copy || return
   run 0 make clean all LDFLAGS="-L'$host' -Wl,-rpath,'$host'"
   lacks err warning
-  # Without any help, as a program of that machine.
+  # Without sundog's command, like any program.
   run 0 ./cnn
   says out 'after 60 steps'
 }
 a_piece_alone_prints_something_else() {
-  # Else the other cases would show nothing.
+  # Otherwise the other cases would show nothing.
   local right
   copy
   run 0 sundog run --device host -n 1 -- ./jacobi --sample f.npy

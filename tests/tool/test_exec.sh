@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog exec`: one rank inside a launcher, which stays in charge.
+# `sundog exec` starts one rank; a launcher stays in control.
 # shellcheck disable=SC2016,SC2154,SC2317,SC1091 # text for other shells
 . "$(dirname "$0")/harness.sh"
 
 split=(--split H --view shard)
 
-# Prints its words, and counts as a rank that matched.
+# A program that prints its words and counts as a rank that matched.
 shows=(sh -c "echo \"\$@\"; $matched" sh)
 
-# waits_for FILE [TEXT]: until the file is there, and has the text.
+# waits_for FILE [TEXT]: waits until the file exists and has the text.
 waits_for() {
   for _ in $(seq 500); do
     if [ -e "$1" ] && { [ -z "${2-}" ] || grep -q "$2" "$1"; }; then
@@ -20,7 +20,7 @@ waits_for() {
   echo "# no '${2-}' in $1"
   return 1
 }
-# is STATE PID: as ps(1) has it.
+# is STATE PID: whether the process has this state (ps).
 is() {
   for _ in $(seq 500); do
     case $(sed 's/.*) //' "/proc/$2/stat") in "$1"*) return 0 ;; esac
@@ -109,13 +109,13 @@ END
   is T "$exec"
   kill -CONT -- -$exec
   is S "$exec"
-  # What the program alone is told is its own affair.
+  # A signal to the program alone concerns only the program.
   kill -STOP "$program"
   is T "$program"
   is S "$exec"
   kill -CONT "$program"
   is S "$program"
-  # What the command alone is told is passed on.
+  # A signal to the command alone is passed on.
   kill -TSTP "$exec"
   is T "$program"
   is T "$exec"
@@ -166,7 +166,7 @@ a_program_that_ignores_its_errors_fails() {
        >"$SUNDOG_REPORT/rank-1.json"'
   says err 'SDG-721 [rank 1]'
   says err '2 calls'
-  # Nothing is added to a failure.
+  # The command adds no message to a failure.
   run 7 "$sundog" exec --alone "${split[@]}" -- sh -c "$failed; exit 7"
   silent err
 }
@@ -221,7 +221,7 @@ without_a_launcher_nothing_is_started() {
     SLURM_NTASKS; do
     says err "$name"
   done
-  # Shells of an allocation have a size, and are no rank.
+  # A shell in an allocation has a size but is not a rank.
   SLURM_NTASKS=4 SLURM_JOB_ID=7 run 125 "$sundog" exec "${split[@]}" -- \
     touch started
   FLUX_JOB_SIZE=4 run 125 "$sundog" exec "${split[@]}" -- touch started
@@ -248,11 +248,11 @@ variables_left_in_a_shell_make_no_single_rank() {
   RANK=0 WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 run 125 \
     "$sundog" exec "${split[@]}" -- touch started
   [ ! -e started ]
-  # Where that is meant, the program has to know.
+  # --alone says that this is meant.
   SUNDOG_RANK=0 SUNDOG_SIZE=1 SLURM_PROCID=2 SLURM_NTASKS=4 run 0 "$sundog" \
     exec --alone "${split[@]}" -- sh -c 'echo $SUNDOG_LAUNCH;'"$matched"
   [ "$(cat out)" = 'alone, SLURM_PROCID=2 of SLURM_NTASKS=4' ]
-  # A shell that is alone is not yet what it starts.
+  # A command inside inherits this, unless a launcher's variables contradict it.
   run 0 "$sundog" exec --alone "${split[@]}" -- sh -c "
     '$sundog' exec -- sh -c 'echo again; $matched'
     SLURM_PROCID=1 SLURM_NTASKS=2 '$sundog' exec -- touch started || :

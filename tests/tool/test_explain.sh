@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog explain CALL`: what a recorded run did with a call, and why.
+# `sundog explain CALL` prints what a recorded run did with a call, and why.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
@@ -11,7 +11,8 @@ ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1
 shallow="--order 4 --steps 10 --dx 2400 --dt 15 --friction 0"
 
-# recorded WORDS...: the solver on three ranks, recorded in the folder kept.
+# recorded WORDS...: runs the solver on three ranks; records into the folder
+# kept.
 recorded() {
   "$clients/scene" "$bathymetry" 91 120 .
   for file in level depth; do
@@ -21,7 +22,7 @@ recorded() {
     "$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
     --out 'out.{rank}.npy' $shallow
 }
-# first ENTRY RANK: the number of the first call of the entry.
+# first ENTRY RANK: prints the number of the first call of the entry.
 first() {
   sed -n "s/^{\"call\":\([0-9]*\),.*\"$1\".*/\1/p" "kept/rank-$2" | head -n 1
 }
@@ -54,12 +55,12 @@ calls_are_listed_without_a_number() {
   recorded --rules r.rules
   explain --rank 1
   says out "$(grep -c '^{"call"' kept/rank-1) calls of rank 1"
-  # Each call is in one line, whose first number can be asked for.
+  # Each call has one line; its first number can be given to explain.
   awk 'NR > 2 { sum += $2 } NR == 1 { all = $1 } END { exit sum != all }' out
   line=$(grep ' repair  *field  *cudnnConvolutionForward' out | head -n 1)
   [ "$(awk '{ print $1 }' <<<"$line")" = "$(first cudnnConvolutionForward 1)" ]
   [ "$(awk 'length > most { most = length } END { print most }' out)" -le 80 ]
-  # What a record does not say of a call is no fault.
+  # A record may lack some facts about a call.
   printf '{"call":1,"thread":0,"entry":"f","by":9}\n{"call":2,"thread":0}\n' \
     >kept/rank-0
   printf '{"call":3,"thread":0,"entry":"g","failed":"why"}\n' >>kept/rank-0

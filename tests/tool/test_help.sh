@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The texts that the command prints about itself: help, options, codes.
+# Help, options and codes that the command prints.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 readme=$(realpath "$(dirname "$0")/../../doc/running.md")

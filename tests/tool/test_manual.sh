@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages have what the command's tables have.
+# The manual pages contain the command's tables.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 shift 2
 declare -A page
 for file; do page[$(basename "$file")]=$(realpath "$file"); done
 
-# shown PAGE: as text, in $work/out; nothing is wrong with it.
+# shown PAGE: writes the page as text to $work/out; man must not complain.
 shown() {
   MANWIDTH=200 man --warnings -E UTF-8 -l "${page[$1]}" >raw 2>err
   silent err
-  # Hyphens and quotes of the terminal, as they were.
+  # Replaces hyphens and quotes for terminals by plain ones.
   sed -e 's/\xe2\x80\x90/-/g; s/\xe2\x88\x92/-/g' raw | tr -s ' ' >out
 }
 every_command_has_a_page() {

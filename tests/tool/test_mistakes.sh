@@ -6,11 +6,11 @@
 . "$(dirname "$0")/harness.sh"
 verbs=(run exec options explain split join diff doctor inspect verify rules)
 
-# Sets `lines` to the examples of a command, without its comments.
+# Sets `lines` to the examples of a command, without comments.
 examples() {
   "$sundog" "$1" --help | sed -n "s/^ *sundog \($1 .*\)$/\1/p" >lines
 }
-# wrong WORD...: a wrong command line, of which something is said.
+# wrong WORD...: checks that a wrong command line ends with a message.
 wrong() {
   run 64 "$sundog" "$@"
   silent out
@@ -101,7 +101,8 @@ options_behind_the_program() {
     wrong "$verb" true --mesh=y=2
   done
   wrong run -n 2 ./solver --rules r.ini
-  # Whose they are is said: before the program, by --, by what is asked.
+  # It is clear whose option it is: it is before the program, or -- is given, or
+  # no program runs.
   run 0 "$sundog" run -- true --split H
   SUNDOG_ON_ERROR=ignore run 125 "$sundog" run --split H --view whole true \
     --split H

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Rules that `sundog inspect` drafts for networks of many kinds: they run and
-# give what one rank gives.
+# Rules that `sundog inspect` drafts for many networks give the results of one
+# rank.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 host=$(dirname "$(realpath "$3")") network=$(realpath "$4")
@@ -9,7 +9,7 @@ rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1
 
-# array EXTENT,...: in.npy, of small whole numbers.
+# array EXTENT,...: writes in.npy with small whole numbers.
 array() {
   python3 - "$1" <<'X'
 import struct, sys
@@ -25,7 +25,7 @@ with open("in.npy", "wb") as file:
     file.write(text.encode() + struct.pack("<%df" % count, *values))
 X
 }
-# drafts DIM EXTENT,... WORDS...: r.ini, which splits that dimension.
+# drafts DIM EXTENT,... WORDS...: drafts r.ini, which splits that dimension.
 drafts() {
   local dim=$1
   array "$2"
@@ -35,8 +35,8 @@ drafts() {
   mv out seen
   grep -q "^split = $dim:" r.ini || { cat r.ini; return 1; }
 }
-# works VIEW RANKS DIM EXTENT,... WORDS...: what is drafted gives the right
-# result.
+# works VIEW RANKS DIM EXTENT,... WORDS...: checks that the drafted rules give
+# the right result.
 works() {
   local view=$1 ranks=$2 dim=$3 index names=(N C H W)
   shift 2
@@ -55,8 +55,8 @@ works() {
   says out " $ranks ranks against one: 0 of "
 }
 
-# meshed VIEW MESH SPLIT EXTENT,... WORDS...: what is drafted for a mesh, or what
-# --split says of it, gives the right result on its ranks. SPLIT has no blanks.
+# meshed VIEW MESH SPLIT EXTENT,... WORDS...: checks that rules drafted for a
+# mesh, or SPLIT, give the right result. SPLIT has no blanks.
 meshed() {
   local view=$1 mesh=$2 split=$3 extents=$4
   shift 4
@@ -89,7 +89,7 @@ meshes() {
     rm -f in.*.npy out.*.npy
     meshed "$view" y=2,x=2 H:y,W:x 1,3,40,24 conv=4,3,1,1 relu conv=2,3,1,1
     rm -f in.*.npy out.*.npy
-    # Names that say nothing: two dimensions rather than one over both.
+    # If the axes' names mean nothing, two dimensions are split rather than one.
     meshed "$view" a=2,b=2 H:a,W:b 2,3,20,24 conv=4,3,1,1 relu conv=2,3,1,1
     rm -f in.*.npy out.*.npy
   done
@@ -101,7 +101,7 @@ joined_axes() {
   meshed whole data=2,y=2 H:data+y 1,3,40,24 conv=4,3,1,1 relu conv=2,3,1,1
 }
 tensors_with_a_part_of_the_dimensions() {
-  # The last ones have no H, and so the batch alone is divided.
+  # The last tensors have no H, so only the batch is divided.
   meshed shard data=2,y=2 N:data,H:y 4,3,40,24 conv=4,3,1,1 relu pool=2,2 \
     conv=2,3,1,1
   meshed whole data=2,y=2 N:data,H:y 4,3,40,24 conv=4,3,1,1 relu pool=2,2 \
@@ -125,8 +125,8 @@ axes_that_nothing_uses() {
   grep -q '^same = q ' r.ini
 }
 halos_of_a_mesh() {
-  # Three by three on one channel: what each of four ranks lacks of 20 x 12
-  # around its 10 x 6.
+  # A 3 x 3 filter on one channel: each of four ranks has 10 x 6 of 20 x 12
+  # elements and lacks those around.
   array 1,1,20,12
   run 0 "$sundog" inspect --device host --mesh y=2,x=2 -- "$network" in.npy \
     out.npy conv=1,3,1,1
@@ -145,7 +145,7 @@ several_resolutions() {
 sizes_that_the_program_works_out() {
   works shard 2 H 1,3,64,32 own conv=4,3,2,1 relu conv=2,3,2,1
   works shard 2 H 1,3,64,32 own conv=4,4,4,0 relu conv=2,2,2,0
-  # Pieces would not add up: the whole view is left.
+  # Sizes of pieces would not add up, so only the whole view is possible.
   works whole 2 H 1,3,40,24 own conv=4,3,1,0
   grep -q "^conflict of H over .*SDG-401" seen
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The reference of rules files in doc/rules.md is what the parser takes, and the
-# commands that all pages name are those of sundog, with its options.
+# The parser accepts the examples of doc/rules.md, and all pages name only
+# commands and options that sundog has.
 #
 # usage: test_pages.sh SUNDOG DUMMY RULES.MD PAGE...
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
@@ -9,10 +9,10 @@
 page=$(realpath "$3")
 cat "${@:4}" >"$top/pages.md"
 
-# keys: the headings of keys, without those whose name is free: the axis of
-# [mesh], the names of [extents].
+# keys: prints the headings of keys, without those with free names (axes of
+# [mesh], names of [extents]).
 keys() { sed -n 's/^#### `\([a-z]*\)`$/\1/p' "$page"; }
-# example KEY: what the page shows below this heading.
+# example KEY: prints the example below this heading.
 example() {
   awk -v head="#### \`$1\`" '/^####* / { here = $0 == head; next }
     here && /^```/ { on = !on; next } here && on' "$page"
@@ -42,7 +42,7 @@ an_example_of_extents_is_taken() {
   run 0 "$sundog" rules --check -n 2 x.rules
 }
 every_word_of_a_value_is_taken() {
-  # Those that are alternatives of plain words, without capitals and signs.
+  # Only alternatives that are plain words, without capitals and signs.
   local key word
   while IFS=: read -r key word; do
     printf '[mesh]\ny = 2\n[shard x]\n%s = %s\n' "$key" "$word" >x.rules
@@ -63,7 +63,7 @@ every_word_of_a_value_is_taken() {
   [ "$(sort -u seen | wc -l)" -ge 10 ]
 }
 every_command_that_pages_name_has_its_options() {
-  # What stands behind a -- is the program's.
+  # Words after -- belong to the program.
   local verb words option
   tr '\n' ' ' <"$top/pages.md" | grep -oE '(`|    (\$ )?)sundog +[a-z][^`]*' |
     sed -E 's/^[` $]*sundog +//; s/    .*//; s/ -- .*//; s/ +#.*//' >said

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Long work of tools/demo and tools/setup.sh says how far it is.
+# tools/demo and tools/setup.sh print the progress of long work.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2016 # harness.sh; other shells' text
 . "$(dirname "$0")/harness.sh"
 shell=$(realpath "$(dirname "$0")/../../tools/shell/progress.sh")
 
-# program WORK: a program that does the work in two seconds.
+# program WORK: makes a program that does the work in two seconds.
 program() {
   printf '. "%s"\nstep() { printf ", 3 of 8"; }\nwork() { sleep 2; %s; }\n' \
     "$shell" "$1"

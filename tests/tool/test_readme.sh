@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The rules and commands of README and doc/ do what they say, in the view that
-# they state.
+# The rules and commands of README and doc/ do what the pages say, in the view
+# that they state.
 #
 # usage: test_readme.sh SUNDOG LIBSUNDOG LIBCUDNN CLIENTS PAGE...
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
@@ -10,31 +10,31 @@ here=$(cd "$(dirname "$0")" && pwd) host=$(dirname "$(realpath "$3")")
 readme=$top/pages.md
 cat "${@:5}" >"$readme"
 bathymetry=$here/../clients/bathymetry.npy
-# The README's lines become words: without blanks.
+# Lines of the README become words here, so they must have no blanks.
 ln -s "$(realpath "$4")" "$top/clients"
 clients=$top/clients
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1
 
-# heads: what each block of rules begins with, in the README's order.
+# heads: prints the first line of each block of rules, in the README's order.
 heads() {
   awk '/^```ini/ { on = 1; next } /^```/ { on = 0 }
     on && /^\[(shard|local)/ { print $2; on = 0 }' "$readme" | tr -d ']'
 }
-# block HEAD: that block.
+# block HEAD: prints that block.
 block() {
   awk -v head="$1]" '/^```ini/ { on = 1; text = ""; first = ""; next }
     /^```/ { if (on && first == head) { printf "%s", text; exit } on = 0 }
     on { text = text $0 "\n" }
     on && first == "" && /^\[(shard|local)/ { first = $2 }' "$readme"
 }
-# commands WORD: the README's lines of commands with this word, without `sundog`.
+# commands WORD: prints the README's commands with this word, without `sundog`.
 commands() {
   sed -n 's/^    \(\$ \)\?sundog //p' "$readme" | sed 's/ *#.*//' |
     grep -- "$1" | awk '!seen[$0]++' | sed 's/ *$//' | tee -a "$top/taken"
 }
-# losses_agree FILE FILE: of the steps that both have.
+# losses_agree FILE FILE: compares the losses of the steps that both have.
 losses_agree() {
   awk 'NR == FNR && $1 == "step" { right[$2] = $4; next }
     $1 == "step" && ($2 in right) { seen++; off = $4 / right[$2] - 1
@@ -42,17 +42,17 @@ losses_agree() {
         bad = 1 } }
     END { exit bad || !seen }' "$1" "$2"
 }
-# program NAME WORDS...: without sundog.
+# program NAME WORDS...: runs the program without sundog.
 program() { LD_LIBRARY_PATH=$host "$clients/$1" "${@:2}"; }
 
 every_block_of_rules_is_run_here() {
-  # `up`, the two layers, by tests/clients/nets/check.
+  # tests/clients/nets/check runs `up`, the two layers.
   heads | tr '\n' ' ' >found
   echo -n 'head field up field tokens decoder image ' >right
   run 0 diff right found
 }
 the_fields_of_the_commands_are_cut_and_joined() {
-  # `solver` is the solver of waves, which has a second field.
+  # `solver` stands for the solver of waves, which needs a second field.
   local more="--order 4 --steps 5 --dx 2400 --dt 15 --friction 0" line said
   "$clients/scene" "$bathymetry" 2048 16 .
   mv level.npy field.npy
@@ -120,7 +120,7 @@ training_has_the_losses_that_are_printed() {
   done <lines
 }
 a_field_on_a_circle_is_that_of_one_rank() {
-  # The first file of rules: rows over four ranks, columns periodic.
+  # The first rules file: rows over four ranks, columns periodic.
   block field >four.rules
   sed 's/^y = 4/y = 1/' four.rules >one.rules
   grep -q 'y = 1' one.rules
@@ -139,7 +139,7 @@ a_field_on_a_circle_is_that_of_one_rank() {
   run 0 "$sundog" diff right.npy out.npy
 }
 tokens_see_the_window_of_their_section() {
-  # The processor's window is 5,5; the rest of its rules is its own.
+  # The processor's window is 5,5; its other rules stay.
   { block tokens | sed 's/^window = 512,0/window = 5,5/'
     sed -n '/^\[shard token\]/,$p' "$here/../clients/nets/processor.rules"; } >t.rules
   grep -q 'window = 5,5' t.rules
@@ -148,7 +148,7 @@ tokens_see_the_window_of_their_section() {
     "$clients/processor" --steps 5 --parts 20,13,17 --part '{rank}'
   cp out losses
   losses_agree right losses
-  # Or the command line says it.
+  # The same by the command line.
   sed -i '/^window/d' t.rules
   run 0 "$sundog" run --device host -n 3 --view shard --rules t.rules \
     --window 5,5 -- "$clients/processor" --steps 5 --parts 20,13,17 --part '{rank}'
@@ -169,14 +169,14 @@ what_is_kept_for_gradients_changes_no_loss() {
   losses_agree right losses
 }
 rules_of_a_decoder_are_read() {
-  # No program here has both; what they do tests/equivalence looks at.
+  # No program here uses both; tests/equivalence tests them.
   block decoder >d.rules
   run 0 "$sundog" rules --check -n 2 --view shard d.rules
   says out '[local decoder]'
   says out '[shard encoder]'
 }
 ranks_that_compute_the_same_are_compared() {
-  # Two by four ranks, of which those along `model` have the same rows.
+  # Two by four ranks; those along `model` have the same rows.
   block image >i.rules
   "$clients/scene" "$bathymetry" 91 12 .
   local words=(--order 4 --steps 5 --dx 2400 --dt 15 --friction 0.0005) piece

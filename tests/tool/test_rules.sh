@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog rules --check`: what rules say, and all that is wrong with them,
-# without a run.
+# `sundog rules --check` prints what rules say, or all faults in them, without a
+# run.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 nets=$(realpath "$3")
 
-# line NUMBER TEXT: a fault of this line of net.rules has the text.
+# line NUMBER TEXT: checks that a fault of this line of net.rules has the text.
 line() {
   grep -F "net.rules:$1: " "$work/err" | grep -qF -- "$2" && return 0
   echo "# no fault of line $1 with '$2':"
@@ -116,7 +116,7 @@ the_short_form_is_checked() {
   says err "'q' is not a known axis of the mesh; nearest: y"
   run 78 env SUNDOG_VEIW=shard "$sundog" rules --check --split H
   says err 'nearest: SUNDOG_VIEW'
-  # What is asked for here counts, not what a run would take.
+  # The arguments of this command count, not those of a run.
   run 0 env SUNDOG_RULES=nowhere "$sundog" rules --check --split H --view shard
 }
 every_sample_of_rules_is_right() {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog run`: what ranks are given, how a run ends, what it leaves.
+# `sundog run`: what ranks get, how a run ends, what it leaves.
 # shellcheck disable=SC2016,SC2154,SC2317,SC1091 # text for other shells; harness.sh
 . "$(dirname "$0")/harness.sh"
 
@@ -39,7 +39,8 @@ a_killed_rank_gives_128_plus_its_signal() {
     sh -c '[ {rank} = 2 ] && kill -9 $$; exec sleep 60'
   says err 'rank 2 was killed by signal 9'
 }
-# Words for ranks: rank 1 does what is said, the others wait until it is gone.
+# Words for ranks: rank 1 runs the given script, the others wait until it has
+# ended.
 after_rank_1() {
   echo "if [ {rank} = 1 ]; then echo \$\$ >pid-1.part; mv pid-1.part pid-1; $1
     fi
@@ -49,7 +50,7 @@ after_rank_1() {
     $2"
 }
 a_crash_comes_before_the_errors_it_causes() {
-  # Ranks that fail because of another one's death do so a little later.
+  # Ranks that fail because another one died fail a little later.
   run 139 "$sundog" run -n 3 "${split[@]}" -- \
     sh -c "$(after_rank_1 'kill -SEGV $$' 'exit 3')"
   says err 'rank 1 was killed by signal 11'
@@ -80,9 +81,9 @@ processes_that_ranks_leave_are_ended() {
     sh -c "$matched; setsid sleep 60 & echo \$! >pid-{rank}"
   gone "$(cat pid-0)" "$(cat pid-1)"
 }
-# interrupted SIGNAL STATUS: sundog gets the signal while ranks run.
+# interrupted SIGNAL STATUS: sends the signal to sundog while ranks run.
 interrupted() {
-  # A background job of a shell ignores SIGINT; env undoes that.
+  # A background job of a shell ignores SIGINT; env restores the default.
   env --default-signal=INT,QUIT,HUP "$sundog" run -n 2 "${split[@]}" -- \
     sh -c 'echo $$ >pid-{rank}; sleep 60 & echo $! >child-{rank}; wait' \
     2>err &
@@ -271,7 +272,7 @@ several_ranks_need_something_to_split() {
   [ ! -e started ]
 }
 replicated_splits_nothing() {
-  # No library of rules joins the ranks, and nothing has to match.
+  # Without a split the ranks do not join, and nothing must match.
   run 0 "$sundog" run -n 3 --split replicated -- sh -c 'echo {rank} of {size}'
   [ "$(sort out)" = "$(printf '%s of 3\n' 0 1 2)" ]
   silent err
@@ -279,7 +280,7 @@ replicated_splits_nothing() {
   [ "$(cat out)" = $'each\neach\neach' ]
   run 0 "$sundog" rules --check -n 2 --split replicated
   says out 'nothing is split'
-  # The mesh says how many ranks there are, and must say so.
+  # The mesh must give the number of ranks.
   run 0 "$sundog" run --split replicated --mesh y=3 -- echo each
   [ "$(cat out)" = $'each\neach\neach' ]
   run 125 "$sundog" run -n 2 --split replicated --mesh y=3 -- touch started
@@ -287,7 +288,7 @@ replicated_splits_nothing() {
   run 125 env SUNDOG_RANK=0 SUNDOG_SIZE=2 \
     "$sundog" exec --split replicated --mesh y=3 -- touch started
   says err 'SDG-111'
-  # What says how to split contradicts it.
+  # Options that say how to split contradict it.
   for words in '--parts even' '--strategy extend' '--wrap H' '--window local' \
     '--piece-values local'; do
     # shellcheck disable=SC2086
@@ -297,7 +298,7 @@ replicated_splits_nothing() {
   run 78 "$sundog" rules --check -n 2 --split replicated --parts even
   says err 'SDG-104'
   [ ! -e started ]
-  # It is a word of its own.
+  # The word must stand alone.
   run 125 "$sundog" run -n 2 --split H,replicated --view shard -- true
   says err SDG-107
 }
@@ -332,7 +333,8 @@ a_rank_cannot_start_ranks() {
 }
 labels_are_before_whole_lines() {
   local r
-  # Lines in pieces, long ones, empty ones, and a last one without an end.
+  # Lines written in pieces, long lines, empty lines, a last line without
+  # newline.
   cat >prog <<'X'
 #!/bin/sh
 for i in 1 2 3; do
@@ -357,11 +359,11 @@ X
     [ "$(wc -l <out)" = 18 ]
     [ "$(wc -l <err)" = 9 ]
   done
-  # Wide enough for all ranks.
+  # Labels are wide enough for all ranks.
   run 0 "$sundog" run -n 11 --label "${split[@]}" -- sh -c "$matched; echo x"
   grep -qx ' 3: x' out
   grep -qx '10: x' out
-  # What goes to files has no labels.
+  # Output in files has no labels.
   run 0 "$sundog" run -n 2 --label --ranks-output o "${split[@]}" -- \
     sh -c "$matched; echo x"
   [ "$(cat out)" = '0: x' ]
@@ -374,11 +376,11 @@ labels_do_not_change_how_a_run_ends() {
   says out '1: 1'
   says err 'rank 1 exited with status 3'
   [ $((SECONDS - begin)) -lt 30 ]
-  # A reader that goes away ends who writes.
+  # If the reader ends, the writers end, too.
   "$sundog" run -n 2 --label "${split[@]}" -- yes 2>err | head -n 2 >out
   [ "$(wc -l <out)" = 2 ]
   [ $((SECONDS - begin)) -lt 30 ]
-  # Messages of sundog are said once, and name their ranks.
+  # Messages of sundog are printed once and name their ranks.
   local status=0
   says_as_ranks 'tell "SDG-401 $who uneven"; echo x' --label
   [ "$(cat err)" = 'sundog: all 4 ranks: SDG-401 uneven' ]
@@ -406,7 +408,7 @@ X
   grep -qx 'RULE ENTRY SUMS MB' table
   grep -qx 'field cudnnConvolutionForward 0.001400' table
   grep -qx 'total 0.001400' table
-  # A row or a column of zeros is left out.
+  # Rows and columns of zeros are left out.
   grep -qx 'RULE ENTRY halo MB strip MB' table
   grep -qx 'field cudnnConvolutionForward 1.000000 0.500000' table
   grep -qx 'total 1.000000 0.500000' table
@@ -433,7 +435,7 @@ X
 whole=(--split H --view whole)
 every_rank_of_the_whole_view_has_the_standard_input() {
   local i
-  # More than a pipe holds; one rank leaves early, one reads nothing.
+  # More than a pipe can hold; one rank ends early, one reads nothing.
   seq 40000 >in
   for i in file pipe; do
     # shellcheck disable=SC2094
@@ -463,7 +465,7 @@ output_of_other_ranks_is_kept_in_files() {
   [ "$(cat a/b/rank-1.err)" = 'err 1' ]
   [ ! -e a/b/rank-0.out ]
 }
-# says_as_ranks SCRIPT: four ranks run it; `tell` tells what the library would.
+# says_as_ranks SCRIPT: four ranks run it; `tell` prints like the library.
 says_as_ranks() {
   cat >ranks.sh <<END
 tell() { printf 'sundog: %s\n' "\$1" >&\$SUNDOG_MESSAGES; }

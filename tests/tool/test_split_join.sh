@@ -5,14 +5,14 @@
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
 . "$(dirname "$0")/harness.sh"
 
-# raw BYTES FILE: bytes that differ from their neighbours.
+# raw BYTES FILE: writes bytes that differ from their neighbours.
 raw() {
   local i
   for ((i = 0; i < $1; i++)); do
     printf '%b' "\\x$(printf %02x $(((i * 7 + i / 256) % 256)))"
   done >"$2"
 }
-# npy SHAPE FILE: an array of u1 with these bytes; "3, 4".
+# npy SHAPE FILE: writes an array of u1 with such bytes; SHAPE is like "3, 4".
 npy() {
   local header bytes=1 n
   for n in ${1//,/ }; do bytes=$((bytes * n)); done
@@ -21,7 +21,7 @@ npy() {
   raw "$bytes" elements
   cat elements >>"$2"
 }
-# body FILE: the elements of a .npy file, which has the usual 128 bytes.
+# body FILE: prints the elements of a .npy file with a header of 128 bytes.
 body() { tail -c +129 "$1"; }
 
 rows_are_cut_where_the_parts_say() {
@@ -157,9 +157,9 @@ alphabetical_order_is_not_taken_for_the_ranks() {
   run 0 "$sundog" join back.npy 'f.{rank}.npy'
   cmp back.npy f.npy
 }
-# bytes FILE: its elements as one word of hex digits.
+# bytes FILE: prints its elements as hex digits.
 bytes() { body "$1" | od -An -v -tx1 | tr -d ' \n'; }
-# npy_of TYPE FORTRAN SHAPE HEX FILE: as numpy.save writes it.
+# npy_of TYPE FORTRAN SHAPE HEX FILE: writes an array like numpy.save.
 npy_of() {
   local header
   header="{'descr': '$1', 'fortran_order': $2, 'shape': ($3), }"
@@ -185,7 +185,7 @@ a_piece_is_never_the_output() {
     cmp f.0.npy was.0
     cmp f.1.npy was.1
   done
-  # A piece by way of a link.
+  # A piece, named by a link.
   run 73 "$sundog" join f.0.npy soft.npy f.1.npy
   says err SDG-731
   cmp f.0.npy was.0
@@ -210,7 +210,8 @@ a_forgotten_output_costs_no_piece() {
   raw 8 p.1.raw
   run 73 "$sundog" join --shape 8 --dtype u1 --parts 8 p.0.raw p.1.raw
   says err SDG-731
-  # An older result is replaced, and what the user insists on.
+  # An older result is replaced; with --force also a file that looks like a
+  # piece.
   run 0 "$sundog" join whole.npy f.0.npy f.1.npy f.2.npy
   run 0 "$sundog" join whole.npy f.0.npy f.1.npy f.2.npy
   run 0 "$sundog" join whole.npy 'f.{rank}.npy'
@@ -230,7 +231,7 @@ a_split_file_is_never_a_piece() {
   cmp f1.npy was
   [ ! -e f0.npy ]
   [ ! -e g.0.npy ]
-  # Names that differ in case are the same file where the file system says so.
+  # On some file systems names that differ in case are one file.
   run 0 "$sundog" split -n 2 -o 'F{rank}.npy' f1.npy
 }
 links_are_replaced_not_followed() {
@@ -243,7 +244,7 @@ links_are_replaced_not_followed() {
   [ ! -L f.0.npy ]
   [ ! -e nowhere ]
 }
-# Nothing of ours is left in the folder.
+# Checks that the command left no file in the folder.
 no_parts() { [ -z "$(find . -name '.sundog-*')" ]; }
 failures_leave_no_parts() {
   npy '3, 4' a.npy
@@ -259,7 +260,7 @@ failures_leave_no_parts() {
   [ ! -e f.0.npy ]
 }
 signals_leave_no_parts() {
-  # Large enough to be interrupted.
+  # Large enough that it can be interrupted.
   truncate -s 160000000 big.raw
   local signal pid i
   for signal in TERM INT HUP PIPE; do
@@ -282,7 +283,7 @@ either_byte_order_is_kept() {
   [ "$(bytes f.1.npy)" = 05060708 ]
   run 0 "$sundog" join back.npy f.0.npy f.1.npy
   cmp back.npy f.npy
-  # The same numbers, and another one.
+  # The same numbers, then one that differs.
   npy_of '<i2' False '2, 2' 0201040306050807 turned.npy
   run 0 "$sundog" diff --any-type turned.npy f.npy
   says out '0 of 4 elements differ'
@@ -307,7 +308,7 @@ fortran_order_is_kept() {
   [ "$(bytes f.0.npy)" = 000401050206 ]
   run 0 "$sundog" join -d W back.npy f.0.npy f.1.npy
   cmp back.npy f.npy
-  # Pieces of both orders make an array in C order.
+  # Pieces in C and in Fortran order give an array in C order.
   run 0 "$sundog" split -d W --parts 3,1 -o 'c{rank}.npy' c.npy
   run 0 "$sundog" join -d W back.npy f.0.npy c1.npy
   cmp back.npy c.npy

@@ -10,7 +10,7 @@ rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1
 
-# solver STATUS WORDS...: the solver's run with these words, two ranks.
+# solver STATUS WORDS...: runs the solver on two ranks with these words.
 solver() {
   local status=$1
   shift
@@ -22,14 +22,15 @@ solver() {
 rules() { printf '%s\n' "$@" >net.rules; }
 
 the_nearest_tensor_is_named() {
-  # No rank joins: what is asked of no rank depends on the others.
+  # No rank joins, because no call depends on other ranks.
   rules '[shard x]' 'match = N C>=7 H' 'split = H' 'view = whole'
   solver 125 --rules net.rules
   says err 'SDG-717'
   says err 'calls were seen'
   grep -qE "nearest: cudnn[A-Za-z0-9]+, [a-z]+ 1x1x[0-9x]+, for section 'x': C>=7 is required, it is 1" err
   lacks err 'exit functions called cuDNN'
-  # Ranks join, as of a split dimension none knows the whole alone.
+  # Ranks join, because a rank alone does not know the whole extent of a split
+  # dimension.
   rules '[shard x]' 'match = N C H>=9999' 'split = H' 'view = shard' '[local]'
   solver 125 --rules net.rules
   says err 'H>=9999 is required, this rank has 20 of it'
@@ -74,7 +75,7 @@ static_libraries_get_a_remedy() {
   silent err
 }
 calls_in_full_are_told() {
-  # Every rank makes all of an op on tensors of another kind.
+  # Every rank carries out an op on other tensors in full.
   rules '[shard x]' 'match = N C H W' 'split = W' 'view = whole'
   solver 0 --rules net.rules
   lacks err 'ran in full'

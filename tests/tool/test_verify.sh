@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog verify`: one rank against several.
+# `sundog verify` compares one rank with several.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
@@ -12,7 +12,7 @@ export OMP_NUM_THREADS=1
 shallow="--order 4 --steps 10 --dx 2400 --dt 15 --friction 0"
 split=(--device host --split H --view shard)
 
-# verify STATUS WORDS...: the solver, with these words for the command.
+# verify STATUS WORDS...: verifies the solver with these words.
 verify() {
   local status=$1
   shift
@@ -43,13 +43,13 @@ every_rank_of_the_whole_view_has_whole_files() {
   [ ! -e out.npy ]
 }
 runs_that_differ_are_told() {
-  # Nothing is exchanged: every piece is an island.
+  # Nothing is exchanged, so pieces do not depend on each other.
   printf '[shard none]\nmatch = H>=9999\nsplit = H\nview = shard\n' >r.ini
   printf '[local all]\n' >>r.ini
   verify 125 -n 2 --device host --rules r.ini
   says err SDG-717
   says err 'the run on 2 ranks failed'
-  # The program says by itself how many ranks there are.
+  # The program states the number of ranks itself.
   cat >prog <<'X'
 #!/bin/sh
 printf '{"rank":0,"matched":1,"calls":[]}' >"${SUNDOG_REPORT:-.}/rank-$SUNDOG_RANK.json"
@@ -68,11 +68,11 @@ X
 calls_are_compared() {
   verify 0 -n 3 "${split[@]}" --calls 500 --keep kept
   says out 'out.npy: 3 ranks against one: 0 of 10920 elements differ'
-  # Of each of ten steps three calls, and what comes before.
+  # Three calls in each of ten steps, and the calls before.
   says out '34 tagged calls with 34 outputs, 633360 elements: none differs'
   verify 0 -n 3 "${split[@]}" --calls 5 --keep kept
   says out '5 tagged calls with 5 outputs'
-  # Nothing but the calls, by another strategy, over a mesh.
+  # Only the calls, with another strategy, over a mesh.
   "$clients/scene" "$bathymetry" 91 120 .
   run 0 "$sundog" verify -n 4 --device host --view shard --split H:y,W:x \
     --mesh y=2,x=2 --strategy extend --calls 100 --input level.npy \

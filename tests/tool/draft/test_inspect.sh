@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog inspect`: sees what a program does, changes nothing, and drafts rules
-# that work.
+# `sundog inspect` sees the calls of a program, changes nothing, and drafts
+# rules that work.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
@@ -23,7 +23,8 @@ the_solvers_calls_are_seen() {
   grep -q '^ 11 cudnnOpTensor float ' words
   grep -q "needs libcudnn.so.9" words
   grep -q "used $host/libcudnn.so.9" words
-  # Five taps on one and two channels: two rows each way at each seam.
+  # Filters of five rows on one and two channels: two rows in each direction at
+  # each inner border.
   rows=$((10 * 2 * 2 * (1 + 2) + 2 * 2 * 1))
   grep -q "^H 2 $((2 * 2 * (1 + 2) * 120 * 4)) $((rows * 120 * 4)) 45 any" words
   says out 'splits in the shard view, 10 steps'
@@ -44,7 +45,7 @@ drafted_rules_run_as_they_are() {
     $shallow
   run 0 "$sundog" join joined.npy 'o.{rank}.npy'
   run 0 "$sundog" diff joined.npy whole.npy
-  # What was exchanged is what was said.
+  # The run exchanged the bytes that inspect printed.
   run 0 "$sundog" run --device host -v -n 2 --rules r.ini -- \
     "$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
     --out 'o.{rank}.npy' $shallow
@@ -79,14 +80,14 @@ pooling_is_seen() {
   grep -q '^ 5 cudnnActivationForward float x 1x4x32x32 y 1x4x32x32$' words
   if grep -q 'no rule' words; then
     says out 'this version has no rule for it (SDG-600)'
-    # So every rank pools all of it.
+    # Every rank pools all rows.
     says out 'best: H, view whole'
     grep -q '^view = whole' r.ini
   else
     grep -q '^window = global' r.ini
   fi
   grep -q '^match = H>=16$' r.ini
-  # The rules are read, whatever matches them.
+  # The rules can be read, even if nothing matches them.
   run 125 "$sundog" run --device host -n 2 --rules r.ini -- true
   says err SDG-717
 }
@@ -97,20 +98,20 @@ rules_for_the_whole_view_run_as_they_are() {
   run 0 "$sundog" run --device host -n 3 --rules r.ini -- "$clients/shallow" \
     --in level.npy --depth depth.npy --out out.npy $shallow
   cmp whole.npy out.npy
-  # Ops without a rule, in between.
+  # Ops without a rule between convolutions.
   LD_LIBRARY_PATH=$host "$pooled" 5 exit >alone
   run 0 "$sundog" "${inspect[@]}" --view whole -o p.ini -- "$pooled" 5 exit
   run 0 "$sundog" run --device host -n 2 --rules p.ini -- "$pooled" 5 exit
   cmp alone out
 }
 sums_of_the_program_are_of_the_whole() {
-  # cuBLAS makes numbers of vectors, which in pieces would be others.
+  # cuBLAS computes values of vectors, which would differ for pieces.
   run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/sundry" alone.npy 24 20 4
   says out 'best: H, view whole'
   grep -q '^conflict of H over 2, 4, 8: cublasNrm2Ex ' out
   run 0 "$sundog" run --device host -n 3 --rules r.ini -- \
     "$clients/sundry" ranks.npy 24 20 4
-  # Of pieces they are rounded in another order.
+  # Values of pieces are rounded in another order.
   run 0 "$sundog" diff --rtol 2e-6 --atol 2e-6 alone.npy ranks.npy
   run 0 "$sundog" "${inspect[@]}" --view shard -o r.ini -- \
     "$clients/sundry" again.npy 24 20 4
@@ -140,7 +141,8 @@ tokens_of_a_transformer_are_drafted() {
     grep -qxF "$line" r.ini
   done
   [ "$(grep -c '^sizes = piece ' r.ini)" = "$(grep -c '^match = M=' r.ini)" ]
-  # They run, and what is moved is what was said, but for ReduceTensor's sums.
+  # The rules run and move the bytes that inspect printed, plus the sums of
+  # ReduceTensor.
   run 0 "$sundog" run --device host -n 2 -v --rules r.ini -- \
     "$clients/processor" --steps 3 --parts 25,25 --part '{rank}'
   [ "$(grep -c '^step' out)" = 6 ]
@@ -231,7 +233,8 @@ tokens_on_a_mesh_are_drafted() {
     { off = ($4 - right[$2]) / $4; if (off * off > 1e-10) exit 1 }' alone -
 }
 distinct_calls_are_told_apart() {
-  # Three convolutions by the equivalence tester's client, the second one twice.
+  # The equivalence tester's client makes three convolutions, the second one
+  # twice.
   convolution() { # X Y W WORDS...: the extents, and what else the call is told
     echo "case"
     echo "packed x float nchw $1 $((${1//x/*} * 4))"
@@ -253,7 +256,7 @@ distinct_calls_are_told_apart() {
   grep -q '^ 2 cudnnConvolutionForward float x 1x3x40x30 w 2x3x3x3 y 1x2x20x15 window 3x3 stride 2x2 pad 1x1$' words
   grep -q '^ 1 cudnnConvolutionForward float x 1x3x40x30x9 w 2x3x5x3x3 y 1x2x40x30x9 window 5x3x3 pad 4x1x1 dilation 2x1x1$' words
 }
-# late.py: a program that opens its libraries itself.
+# late.py: a program that loads its libraries with dlopen.
 late() {
   cat >late.py <<'X'
 import ctypes

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranks on two machines: two network namespaces of this one, a wire between
-# them, and nothing that can be shared. Needs root.
+# Ranks on two machines: two network namespaces of this machine with a link
+# between them, and no shared memory. Needs root.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086,SC2034 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
@@ -12,7 +12,7 @@ ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1
 shallow="--order 2 --dx 2400 --dt 15 --friction 0"
 
-# Two processes that hold the namespaces: when they end, all of it is gone.
+# Two processes hold the namespaces; when they end, the namespaces are removed.
 holder=()
 hosts_end() {
   for pid in "${holder[@]}"; do kill "$pid" 2>/dev/null; done
@@ -20,7 +20,7 @@ hosts_end() {
 hosts_begin() {
   command -v ip >/dev/null && command -v unshare >/dev/null || return 1
   for _ in 0 1; do
-    # Memory files and System V memory of its own, too.
+    # Each has its own /dev/shm and System V memory, too.
     unshare --net --mount --ipc sh -c \
       'mount -t tmpfs none /dev/shm && exec sleep 300' 2>/dev/null &
     holder+=($!)
@@ -43,7 +43,7 @@ hosts_begin() {
       on $i ip link set sundog0 up || return 1
   done
 }
-# on HOST COMMAND...
+# on HOST COMMAND...: runs the command on a machine.
 on() {
   local pid=${holder[$1]}
   shift
@@ -64,8 +64,8 @@ pieces() {
   "$clients/scene" "$bathymetry" 90 64 .
   for file in level depth; do run 0 "$sundog" split -n 4 $file.npy; done
 }
-# rank R STEPS: starts rank R of 4, two a machine, as torchrun would.
-# Environment: rendezvous, secret (of machine 1, if another), limit.
+# rank R STEPS: starts rank R of 4, two on each machine, like torchrun.
+# Environment: rendezvous, secret (of machine 1, if it differs), limit.
 rank() {
   local machine=$(($1 / 2)) mine=$secret
   [ "$machine" = 0 ] || mine=${other_secret:-$secret}
@@ -83,7 +83,8 @@ pids=() view=shard mine_of='.{rank}'
 secret=0123456789abcdef0123456789abcdef
 rendezvous=tcp://192.0.2.1:29400
 all_start() { for r in 0 1 2 3; do rank $r "$1"; done; }
-# all_end STATUS...: in the order of ranks; "x" is any but 0.
+# all_end STATUS...: checks the statuses in the order of ranks; "x" is any but
+# 0.
 all_end() {
   local r status
   for r in 0 1 2 3; do
@@ -98,7 +99,7 @@ all_end() {
   done
   rmdir run?/sundog run? # and nothing in them
 }
-# Waits until the program of rank R is at work.
+# Waits until the program of rank R makes calls.
 at_work() {
   local try=0
   until [ -s "trace.$1" ]; do
@@ -148,7 +149,7 @@ a_killed_rank_is_named_on_both_machines() {
   all_start 1000000
   for r in 0 1 2 3; do at_work $r; done
   local start=$SECONDS
-  # timeout is the child of nsenter's; the program is timeout's.
+  # nsenter's child is timeout; the program is timeout's child.
   pkill -KILL -P "$(pgrep -P "${pids[2]}" || echo "${pids[2]}")" ||
     kill -KILL "${pids[2]}"
   all_end x x x x
@@ -173,8 +174,8 @@ a_cut_wire_ends_in_an_error_within_the_time_limit() {
   on 1 ip link set sundog0 up
   local others=0123 took=$((SECONDS - start))
   [ $took -lt 20 ] || { echo "# it took $took s"; return 1; }
-  # Each names another; a rank may learn first that its neighbour on the same
-  # machine has ended for that reason.
+  # Each rank names one on the other machine, or its neighbour on its own
+  # machine if that ended first for the same reason.
   for r in 0 1 2 3; do names $r "rank [${others/$r/}] "; done
   names '[01]' 'rank [23] '
   names '[23]' 'rank [01] '

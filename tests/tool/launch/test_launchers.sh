@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog exec` with real ranks, whoever starts them: what makes a process a
+# `sundog exec` with real ranks under several launchers: what makes a process a
 # rank, and what is refused.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086,SC2206,SC2016 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
@@ -16,7 +16,7 @@ split=(--device host --split H --view shard)
 pieces() { # N
   "$clients/scene" "$bathymetry" 91 60 .
   for file in level depth; do run 0 "$sundog" split -n "$1" $file.npy; done
-  # Words as of `sundog exec`.
+  # The same words as for `sundog exec`.
   solver=("$clients/shallow" --in 'level.{rank}.npy' --depth
     'depth.{rank}.npy' --out 'out.{rank}.npy' $shallow)
 }
@@ -26,7 +26,7 @@ same_file() {
   run 0 "$sundog" join joined.npy 'out.{rank}.npy'
   run 0 "$sundog" diff joined.npy whole.npy
 }
-# torchrun N COMMAND...: starts ranks as torchrun does; the largest status.
+# torchrun N COMMAND...: starts ranks like torchrun; returns the largest status.
 torchrun() {
   local size=$1 worst=0 status r pids=()
   shift
@@ -80,8 +80,8 @@ a_run_within_a_rank_is_refused() {
   says inner SUNDOG_RANK
   [ ! -e started ]
 }
-# A second process of the rank, which the first did not start, at the same time;
-# long enough for both. Whoever starts them says that all is well.
+# Starts a second process of the rank at the same time, not as a child of the
+# first. Both run long enough to overlap; the script ends with status 0.
 siblings() {
   pieces 2
   solver[-7]=2000

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `sundog exec` under the launchers of Open MPI, MPICH and Slurm, where they are
-# installed: ranks find each other without being told where.
+# `sundog exec` under the launchers of Open MPI, MPICH and Slurm, if they are
+# installed: ranks find each other without a rendezvous.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
@@ -16,13 +16,13 @@ openmpi="mpirun.openmpi --oversubscribe --mca btl self,vader"
 [ "$(id -u)" != 0 ] || openmpi="$openmpi --allow-run-as-root"
 mpich=mpiexec.hydra
 
-# gives_one_ranks_file LAUNCHER...: three ranks under it.
+# gives_one_ranks_file LAUNCHER...: three ranks write the file of one rank.
 gives_one_ranks_file() {
   "$clients/scene" "$bathymetry" 91 120 .
   LD_LIBRARY_PATH=$host "$clients/shallow" --in level.npy --depth depth.npy \
     --out whole.npy $shallow
   for file in level depth; do run 0 "$sundog" split -n 3 $file.npy; done
-  # Launchers and their daemons write below their own folder.
+  # Launchers and their daemons write below this folder.
   mkdir launcher
   TMPDIR=$work/launcher run 0 timeout 60 "$@" -n 3 "$sundog" exec \
     --device host --split H --view shard -- "$clients/shallow" \
@@ -32,7 +32,7 @@ gives_one_ranks_file() {
   run 0 "$sundog" join joined.npy 'out.{rank}.npy'
   run 0 "$sundog" diff joined.npy whole.npy
 }
-# fails_as_the_program LAUNCHER...: a rank that fails ends the others.
+# fails_as_the_program LAUNCHER...: checks that a failing rank ends the others.
 fails_as_the_program() {
   mkdir launcher
   export TMPDIR=$work/launcher
@@ -45,7 +45,7 @@ openmpi_gives_one_ranks_file() { gives_one_ranks_file $openmpi; }
 mpich_gives_one_ranks_file() { gives_one_ranks_file $mpich; }
 openmpi_ends_with_a_rank_that_fails() { fails_as_the_program $openmpi; }
 
-# One that nobody has, and that the system gives to nobody who asks for any.
+# Returns a port that is free and outside the range of automatic ports.
 free_port() {
   local port
   while
@@ -54,8 +54,8 @@ free_port() {
   do :; done
   echo $port
 }
-# A cluster of one node of our own, in a folder; started once, ended at the
-# end. Only root's daemons may start the processes of users.
+# A Slurm cluster of one node in a folder; it runs until the test ends. Its
+# daemons run as root, because only these may start processes of users.
 slurm=$top/slurm
 daemons=()
 slurm_begin() {
@@ -112,7 +112,7 @@ END
     sleep 0.1
   done
 }
-# slurmd first, then the keepers of steps, which would wait for slurmctld.
+# slurmd first, then slurmstepd, which would wait for slurmctld.
 slurm_end() {
   local i pid
   [ ${#daemons[@]} -gt 0 ] || return 0
@@ -132,7 +132,7 @@ slurm_end() {
 trap 'slurm_end; rm -rf "$top"' EXIT
 srun="srun --overcommit"
 srun_gives_one_ranks_file() { gives_one_ranks_file $srun; }
-# Its own status is the largest of the tasks': 128 + 15 of who was ended.
+# srun's status is the largest of the tasks': 128 + 15 for a task that it ended.
 srun_ends_with_a_rank_that_fails() {
   local status=0
   timeout 60 $srun --kill-on-bad-exit -n 2 "$sundog" exec --device host \
@@ -141,7 +141,7 @@ srun_ends_with_a_rank_that_fails() {
   [ "$status" -eq 143 ]
   says err 'task 1: Exited with exit code 7'
 }
-# The secret comes with the environment, and is in no command line.
+# The secret is in the environment and in no command line.
 srun_ranks_connect_over_tcp() {
   SUNDOG_RENDEZVOUS=tcp://127.0.0.1:$(free_port)
   export SUNDOG_RENDEZVOUS SUNDOG_SECRET=secret_of_$$_and_of_no_other_test
