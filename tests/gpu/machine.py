@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What machine this is: its GPUs, NVIDIA's libraries and their versions; and a
+"""Finds the machine's GPUs, NVIDIA's libraries and their versions, and makes a
 build folder whose programs run on it."""
 import glob
 import os
@@ -7,7 +7,8 @@ import re
 import shutil
 import subprocess
 
-# Programs here are linked to these; what they load themselves lies beside them.
+# Programs are linked to these libraries; libraries that these load are beside
+# them.
 NEEDED = ("libcudart.so.13", "libcudnn.so.9", "libcublas.so.13",
           "libcublasLt.so.13", "libnccl.so.2")
 FAMILIES = ("libcudart", "libcudnn", "libcublas", "libnccl", "libnvrtc",
@@ -15,11 +16,11 @@ FAMILIES = ("libcudart", "libcudnn", "libcublas", "libnccl", "libnvrtc",
 
 
 class NoGpu(Exception):
-    """Why there is nothing to test."""
+    """Says why there is nothing to test."""
 
 
 def output_of(words, env=None, seconds=60):
-    """What a command prints; empty where it cannot be run."""
+    """Returns what a command prints; empty if it cannot run."""
     try:
         return subprocess.run(words, env=env, capture_output=True, text=True,
                               timeout=seconds).stdout
@@ -28,19 +29,21 @@ def output_of(words, env=None, seconds=60):
 
 
 def has_driver():
-    """As `sundog run --device cuda` looks for it."""
+    """Returns whether a driver is installed, like `sundog run --device
+    cuda`."""
     return os.path.exists("/dev/nvidiactl") or \
         os.path.exists("/proc/driver/nvidia/version")
 
 
 def library_folders(build):
-    """Where NVIDIA's libraries may lie: the linker's own places come first."""
+    """Returns folders that may have NVIDIA's libraries; the linker's come
+    first."""
     cache = re.findall(r"=> (.*)/lib(?:cudart|cudnn|cublas|nccl)\.so\.\d+$",
                        output_of(["/sbin/ldconfig", "-p"]), re.M)
     asked = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda",
              os.path.join(build, "cuda")]
-    # NVIDIA's wheels, as PyTorch has them.
+    # NVIDIA's Python packages, which PyTorch uses.
     wheels = output_of(["python3", "-c", "import sys; print(*sys.path, "
                         "sep='\\n')"]).splitlines()
     return [folder for folder in
@@ -50,13 +53,13 @@ def library_folders(build):
              *(lib for path in wheels if path
                for lib in sorted(glob.glob(path + "/nvidia/*/lib")))]
             if os.path.isdir(folder) and
-            # The host device has libraries of the same names.
+            # The host device's libraries have the same names.
             not re.search("/(src|sundog)/host", os.path.realpath(folder))]
 
 
 def link_libraries(build, folder):
-    """A folder of links to NVIDIA's libraries; returns the sonames that are
-    nowhere."""
+    """Makes a folder of links to NVIDIA's libraries; returns the sonames that
+    are missing."""
     os.makedirs(folder)
     for place in library_folders(build):
         for path in sorted(glob.glob(place + "/lib*.so*")):
@@ -69,9 +72,10 @@ def link_libraries(build, folder):
 
 
 class Machine:
-    """device: host or cuda. build: a folder like the build's, in which
-    `sundog` runs on the device and src/host/lib has the device's libraries, so
-    that what tests the host device tests this one. env: of what runs there."""
+    """device: host or cuda. build: a folder like the build folder, but its
+    `sundog` runs on the device and its src/host/lib has the device's libraries,
+    so that tests of the host device test this device. env: for programs that
+    run there."""
 
     def __init__(self, build, device):
         self.device, self.real = device, os.path.realpath(build)
@@ -86,10 +90,10 @@ class Machine:
         self.lay_out()
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith("SUNDOG_") and k != "LD_PRELOAD"}
-        carried = os.path.join(self.real, "lib")  # by --pack
+        carried = os.path.join(self.real, "lib")  # written by --pack
         self.env.update(
             LC_ALL="C",
-            # What is compared with float64 is not to be rounded to 10 bits.
+            # TF32 would round to 10 bits; results are compared with float64.
             NVIDIA_TF32_OVERRIDE="0",
             LD_LIBRARY_PATH=":".join(
                 [self.libraries, carried,
@@ -124,7 +128,7 @@ class Machine:
         os.chmod(self.sundog, 0o755)
 
     def look(self):
-        """{what: version} of what answers, in the words of the doctor."""
+        """Returns {what: version}, with the words of `sundog doctor`."""
         facts = {}
         helper = os.path.join(self.real, "interpose/sundog-libraries")
         for line in output_of([helper], self.env).splitlines():
@@ -157,7 +161,7 @@ class Machine:
         return open(path).read().strip() if os.path.exists(path) else "?"
 
     def count_gpus(self):
-        """The names by which ranks are given their GPUs."""
+        """Returns the names of the GPUs that ranks can get."""
         if self.device == "host":
             return ["0"]
         count = int(self.facts.get("devices", 0))

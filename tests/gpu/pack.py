@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder that has all that tests/gpu/run needs of the tree and of the build,
-laid out alike: to be carried to a machine with a GPU and nothing else."""
+"""Makes a folder with all files that tests/gpu/run needs from the tree and the
+build, in the same layout, to copy to a machine that has only a GPU."""
 import glob
 import os
 import re
@@ -20,7 +20,7 @@ PROGRAMS = ["tools/sundog", "interpose/libsundog.so",
             "tests/equivalence/driver/libwitness.so", "tests/clients/*",
             "tests/bench/*", "tests/gpu/probe_*", "tests/host/test_*",
             "tests/host/*/test_*"]
-# Which a machine may not have; the C library has to be there.
+# Libraries that the machine may lack; it must have the C library.
 CARRIED = r"(libjansson|libsmartcols)\.so"
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages of tests/gpu/run: what each one starts, and what of its output is
-worth keeping.
+"""The stages of tests/gpu/run: what each one starts, and which lines of its
+output are kept.
 
 A stage gets a Job and the seconds it may take, and returns lines to keep. It
-raises Failed for what should not be, Skipped for what cannot be looked at here.
+raises Failed if something is wrong, Skipped if this machine cannot run it.
 """
 import contextlib
 import os
@@ -21,7 +21,7 @@ STAGES = []
 
 
 class Failed(Exception):
-    """What is wrong; `lines` is worth keeping all the same."""
+    """Says what is wrong; `lines` are kept nevertheless."""
 
     def __init__(self, what, lines=()):
         super().__init__(what)
@@ -29,16 +29,16 @@ class Failed(Exception):
 
 
 class Late(Failed):
-    """There was not enough time."""
+    """The stage had too little time."""
 
 
 class Skipped(Exception):
-    """Why."""
+    """Says why the stage did not run."""
 
 
 def stage(seconds, about, name=None, asked=True):
-    """seconds: its share of the time. asked: whether it runs where no stage is
-    named."""
+    """seconds: the stage's share of the time. asked: it also runs if the
+    command names no stage."""
     def add(function):
         STAGES.append((name or function.__name__, seconds, about, asked,
                        function))
@@ -47,7 +47,8 @@ def stage(seconds, about, name=None, asked=True):
 
 
 class Job:
-    """What a stage runs with; its commands leave their output in `log`."""
+    """The machine and folder of a stage; commands append their output to
+    `log`."""
 
     def __init__(self, machine, ranks, seed, log):
         self.machine, self.ranks, self.seed, self.log = (machine, ranks, seed,
@@ -59,8 +60,8 @@ class Job:
         return os.path.join(self.build, path)
 
     def run(self, words, seconds, env=None):
-        """Its exit status and output. Ended in good time, then for good; None:
-        it took too long."""
+        """Runs a command; returns its exit status (None if it took too long)
+        and its output."""
         env = {**self.machine.env, **(env or {})}
         begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0
         with open(self.log, "ab") as log:
@@ -76,7 +77,7 @@ class Job:
             return status, log.read()
 
     def must(self, words, seconds, env=None):
-        """The output of a command that must not fail."""
+        """Returns the output of a command that must not fail."""
         status, said = self.run(words, seconds, env)
         if status != 0:
             raise (Late if status is None else Failed)(
@@ -91,7 +92,7 @@ def ended(status, seconds):
 
 
 def wait(child, seconds):
-    """A child that is alone in its session; nothing of it is left."""
+    """Waits for a child that leads a session, and ends the whole session."""
     status = None
     with contextlib.suppress(subprocess.TimeoutExpired):
         status = child.wait(seconds)
@@ -185,7 +186,8 @@ def nccl(job, seconds):
 
 
 def share(job, rank, ranks):
-    """What a rank without `sundog run` is started with, as by `sharing`."""
+    """Returns the words before the program of a rank without `sundog run`. They
+    do what `sharing` does."""
     gpus = job.machine.gpus
     words = f"env CUDA_VISIBLE_DEVICES={gpus[rank % len(gpus)]}"
     if ranks > len(gpus):
@@ -195,8 +197,8 @@ def share(job, rank, ranks):
 
 
 def equivalence(job, seconds, *words):
-    """One run of the equivalence tester. It keeps to its time, but for what
-    it has begun."""
+    """Runs the equivalence tester once. It may exceed its time to finish a
+    started case."""
     said = job.must([sys.executable, EQUIVALENCE, "--build", job.build,
                      "--device", job.device, "--shrink-seconds", "20", *words],
                     seconds)
@@ -237,7 +239,8 @@ def refused(job, seconds):
 
 
 def losses(job, seconds, client):
-    """Losses of training on several ranks beside one rank's."""
+    """Compares the losses of training on several ranks with those of one
+    rank."""
     said = job.must([os.path.join(CLIENTS, "nets/check"), job.build, client],
                     seconds)
     return kept(said, "^== |off by at most")
@@ -288,7 +291,7 @@ def bench_scale(job, seconds):
 def torch(job, seconds):
     if "torch" not in job.machine.facts:
         raise Skipped("there is no PyTorch for python3 here")
-    # Its own libraries, not those of the tests.
+    # PyTorch uses its own libraries, not those of the tests.
     env = {"LD_LIBRARY_PATH": ":".join(
         [os.path.join(job.machine.real, "lib"),
          *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])}
@@ -309,7 +312,7 @@ def torch(job, seconds):
             lines += [f"{api} API, {ranks} ranks: status {status} "
                       + " ".join(codes),
                       *kept(text, "^rank|SDG-|wrong")[:8]]
-            # Right, or refused; never silently different.
+            # Results must be right or refused.
             if "wrong" in text or (status != 0 and not codes):
                 raise Failed(f"PyTorch by its {api} API", lines)
     return lines

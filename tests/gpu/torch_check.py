@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch program that knows nothing of sundog: a strided and a plain
-convolution and their gradients.
+"""A PyTorch program that does not use sundog's functions: a strided and a plain
+convolution, and their gradients.
 
 usage: torch_check.py digest | legacy|graph RANK SIZE
 
-digest prints what identifies its results. With a rank it has its rows of the
-input, and compares what it gets with what PyTorch's CPU code gives for all of
-it: "rank 0: y right ..." or "... wrong ...". legacy and graph: which of cuDNN's
-interfaces PyTorch is told to use.
+digest prints a hash of its results. With a rank, the program has its rows of
+the input, and compares its results with those of PyTorch's CPU code for the
+whole input: "rank 0: y right ..." or "... wrong ...". legacy and graph select the
+interface of cuDNN that PyTorch uses.
 """
 import hashlib
 import os
@@ -15,7 +15,7 @@ import sys
 
 what = sys.argv[1]
 if what == "legacy":
-    os.environ["TORCH_CUDNN_V8_API_DISABLED"] = "1"  # read by its first call
+    os.environ["TORCH_CUDNN_V8_API_DISABLED"] = "1"  # read at the first call
 import torch  # noqa: E402
 
 DEVICE = os.environ.get("TORCHCHECK_DEVICE", "cuda")
@@ -23,7 +23,7 @@ ROWS, COLUMNS = 48, 40
 
 
 def layers():
-    """The same on every rank."""
+    """Returns layers that are the same on every rank."""
     torch.manual_seed(7)
     plain = torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)
     wide = torch.nn.Conv2d(8, 4, 5, padding=2, bias=False)
@@ -31,7 +31,7 @@ def layers():
 
 
 def forward_backward(plain, wide, x):
-    """y, and the gradients of x and of both filters, for dy = y."""
+    """Returns y, and the gradients of x and of both filters for dy = y."""
     x = x.clone().requires_grad_(True)
     y = wide(torch.relu(plain(x)))
     y.backward(y.detach())

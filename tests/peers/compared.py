@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The calls that tests/peers/run compares: layers of known networks and the ops
-between them, with columns (W) over two to four ranks, in even pieces and in
-those of torch.chunk. A line is as in tests/equivalence/driver/cases.py; W,
-because DTensor splits convolutions in the last dimension only.
+between them. Columns (W) are split over two to four ranks, because DTensor
+splits convolutions in the last dimension only; pieces are even, or those of
+torch.chunk. A line is as in tests/equivalence/driver/cases.py.
 """
 
 # Kernel, stride, padding, dilation, groups of 4 channels.
@@ -31,7 +31,7 @@ PIECES = [(2, 32), (4, 32), (3, 32), (4, 30)]
 
 
 def chunks(extent, pieces):
-    """Where torch.chunk cuts."""
+    """Returns where torch.chunk cuts."""
     most = -(-extent // pieces)
     return ",".join(str(min(i * most, extent)) for i in range(pieces + 1))
 
@@ -51,7 +51,8 @@ def windows(k, s, p, d=None, groups=None):
 
 
 def transposed(ranks, width, k, s, p, d, groups):
-    """From dy, whose columns are given: dx has what torch makes of them."""
+    """Returns a transposed convolution: dy has `width` columns, dx the size
+    that torch computes."""
     size = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n in (12, width)]
     return case("conv_data", ranks, width,
                 f"given=dy n=2 c=4 size={size[0]}x{size[1]} " +
@@ -59,7 +60,7 @@ def transposed(ranks, width, k, s, p, d, groups):
 
 
 def compared_calls():
-    """(group, line) of each call."""
+    """Yields (group, line) of each call."""
     for ranks, width in PIECES:
         for op, group in (("forward", "convolution"),
                           ("data", "convolution: gradient of the data"),
@@ -76,7 +77,7 @@ def compared_calls():
         for op in ("bn_training", "bn_inference", "bn_backward"):
             yield "batch normalisation", image(op, ranks, width,
                                                "running=0 saved=0")
-        for groups in (1, 2):  # as cuDNN makes it: groups are channels
+        for groups in (1, 2):  # cuDNN: groups are the channels
             yield "group normalisation", case(
                 "bn_training", ranks, width, f"as=group n=1 c={groups} "
                 f"size={48 // groups}x{width} running=0 saved=0")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One library's part of tests/peers/run, in a Python that has PyTorch: carries
-out each case that comes on stdin on ranks of its own, processes that talk by
-gloo, and prints a verdict and a reason for each.
+"""One library's part of tests/peers/run, for a Python that has PyTorch. It
+reads cases from stdin, carries each out on ranks (processes that communicate by
+gloo), and prints a verdict and a reason for each.
 
-usage: peer.py LIBRARY    dtensor or shardtensor; its name comes first
+usage: peer.py LIBRARY    dtensor or shardtensor; prints its name first
 
-right: all ranks have it so. refused: all ranks get an exception. wrong: some
-result is another, or missing, and no rank gets an exception. crashed: only some
-ranks get one, or do not end.
+right: all ranks have the right results. refused: all ranks get an exception.
+wrong: a result is wrong or missing, and no rank gets an exception. crashed: only
+some ranks get an exception, or some do not end.
 """
 import os
 import select
@@ -35,7 +35,7 @@ from check import Wrong, compare, values_of
 from families import family_of
 
 LIBRARY = sys.argv[1]
-SECONDS = 25  # of one case
+SECONDS = 25  # for one case
 if LIBRARY == "shardtensor":
     import physicsnemo
     from physicsnemo.distributed import DistributedManager
@@ -44,13 +44,14 @@ if LIBRARY == "shardtensor":
     from physicsnemo.domain_parallel import _shard_tensor_spec
 
     def gathered_shapes(shape, _, group, do_checks=False):
-        """As its own, which sends the shapes by way of a GPU."""
+        """Replaces the library's function, which sends the shapes through a
+        GPU."""
         shapes = [None] * dist.get_world_size(group)
         dist.all_gather_object(shapes, tuple(shape), group)
         return tuple(shapes)
 
-    # What it does for GPUs only: it registers its ops by itself where there is
-    # one, names the device to the group, and gathers shapes in device memory.
+    # With a GPU the library does the following by itself: it registers its ops,
+    # names the device to the group, and gathers shapes in device memory.
     register_custom_ops()
     start_group = dist.init_process_group
     dist.init_process_group = \
@@ -59,7 +60,7 @@ if LIBRARY == "shardtensor":
 
 
 class Parameters(torch.nn.Module):
-    """Weights, which every rank has whole."""
+    """Weights; every rank has all of them."""
 
     def __init__(self, **tensors):
         super().__init__()
@@ -84,7 +85,8 @@ def begin(rank, ranks, folder):
 
 
 def scatter(value, mesh, dim, grad=False):
-    """Cut along a dimension, as the library does it: by chunks. None: whole."""
+    """Cuts a value along a dimension into chunks, like the library. dim None:
+    not cut."""
     value = torch.tensor(value, dtype=torch.float32)
     where = [Replicate() if dim is None else Shard(dim)]
     if LIBRARY == "shardtensor":
@@ -94,7 +96,7 @@ def scatter(value, mesh, dim, grad=False):
 
 
 def like(value, y):
-    """A gradient, cut as y is."""
+    """Returns a gradient that is cut like y."""
     value = torch.tensor(value, dtype=torch.float32)
     if LIBRARY == "shardtensor":
         where = y.placements[0]
@@ -195,7 +197,8 @@ def reduction(case, v, mesh):
 
 
 def product(case, v, mesh):
-    """cuBLAS' matrices lie column by column: [batch,] columns, rows."""
+    """A product. Matrices of cuBLAS are stored by columns: [batch,] columns,
+    rows."""
     dims = {"a": "km", "b": "nk"}
     batch = "b" if case["size"][3] else ""
     cut = next(iter(case["split"]))
@@ -210,7 +213,7 @@ OPS = {"conv": convolution, "pool": pooling, "bn": norm, "softmax": softmax,
 
 
 def judge(case, rank, ranks, folder):
-    """What one rank says: a verdict and a reason."""
+    """Carries out one rank's part; returns its verdict and reason."""
     tensors, values = values_of(case)
     right = family_of(case).reference(case, values)
     mesh = begin(rank, ranks, folder)
@@ -245,7 +248,7 @@ def child(case, rank, ranks, folder):
     with open(os.path.join(folder, f"{rank}.part"), "w") as file:
         file.write(f"{verdict}\t{reason[:300]}")
     os.rename(file.name, os.path.join(folder, str(rank)))
-    # Whoever still waits for this rank gets its answer, or is ended.
+    # Ranks that still wait for this one get its answer, or are ended.
     deadline = time.time() + SECONDS
     while time.time() < deadline and any(
             not os.path.exists(os.path.join(folder, str(r)))
@@ -262,7 +265,8 @@ def free_port():
 
 
 def run(case):
-    """Ranks for one case: what they agree on, or how they ended."""
+    """Runs the ranks of one case; returns their common verdict, or how they
+    ended."""
     ranks = case["mesh"][0]
     with tempfile.TemporaryDirectory(prefix="peer-") as folder:
         with open(os.path.join(folder, "port"), "w") as file:
