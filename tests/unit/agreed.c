@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules and agreed tensors without files of the user's and without exchanges.
+// Rules and agreed tensors for tests, without files of the user and exchanges.
 #include "tests/unit/agreed.h"
 
 #include <stdio.h>

@@ -9,11 +9,11 @@
 
 enum { AGREED_RANKS = 3 };
 
-/* A rules file of this text, view shard. */
+/* Loads rules with this text, view shard. */
 void agreed_rules(const char *text, sdg_rules_t *out);
 
-/* Adds an operand of [2, c[r], h[r], w[r]] on rank r, a tensor of four bytes
- * an element. Y is an output. */
+/* Adds an operand, a tensor of [2, c[r], h[r], w[r]] on rank r with elements of
+ * four bytes. Y is an output. */
 void agreed_add(sdg_call_t *call, sdg_role_t role, const int64_t *c,
                 const int64_t *h, const int64_t *w);
 

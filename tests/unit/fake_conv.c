@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Naive convolution gradients behind cuDNN's functions, and its descriptors.
+// A fake cuDNN: naive gradients of convolutions, and descriptors.
 #include "tests/unit/fake_conv.h"
 
 #include <string.h>
@@ -192,7 +192,7 @@ static void output_scale(const job_t *job) {
           scale(at(job->x_at, &job->x, n, c, h, w), job->beta);
 }
 
-// Every pair of an element of y and a tap.
+// Adds every pair of an element of y and a tap.
 static void pairs_add(const job_t *job, int n, int k, int oh, int ow) {
   const int *e = job->filter.extent;
   const fake_conv_t *conv = &job->conv;

@@ -10,7 +10,7 @@
 #include "src/geometry/box.h"
 #include "tests/unit/job.h"
 
-/* What the descriptors of the tests point to. Four dimensions, floats. */
+/* What descriptors point to: four dimensions, floats. */
 typedef struct fake_tensor {
   int dims, extent[SDG_DIMS_MAX], stride[SDG_DIMS_MAX];
 } fake_tensor_t;
@@ -21,12 +21,12 @@ typedef struct fake_conv {
   int spatial, pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX], dilation[SDG_DIMS_MAX];
 } fake_conv_t;
 
-/* Sub-tensors (whose strides leave room) are refused. */
+/* Refuses sub-tensors, whose strides have gaps. */
 void fake_conv_refuse_views(bool refuse);
-/* Descriptors that were created and not destroyed. */
+/* Returns the number of descriptors that were created and not destroyed. */
 int fake_conv_living(void);
-/* fake_cuda_install() with this cuDNN; functions of `own` (static, NULL: none)
- * come before its own. */
+/* Calls fake_cuda_install() with this cuDNN. Functions of `own` (static; NULL:
+ * none) replace those of this cuDNN. */
 void fake_conv_install(const job_fake_t *own, int count);
 
 #endif

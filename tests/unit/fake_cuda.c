@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA runtime and an NCCL of host functions whose streams a test drains.
+// A CUDA runtime and an NCCL of host functions; tests drain the streams.
 #include "tests/unit/fake_cuda.h"
 
 #include <nccl.h>
@@ -52,11 +52,12 @@ typedef struct group {
   const comm_t *comm;
   int count;
   message_t message[MESSAGES];
-  // An all-reduce is messages from each to each, combined when all are there.
+  // An all-reduce is messages from each rank to each, combined after all
+  // arrived.
   float *sum;
   size_t sums;
   ncclRedOp_t combine;
-  float *theirs; // [ranks][sums], [me] being unused
+  float *theirs; // [ranks][sums]; [me] is unused
 } group_t;
 
 typedef enum op_kind { OP_COPY, OP_SET, OP_WAIT, OP_GROUP, OP_CALL } op_kind_t;
@@ -68,8 +69,8 @@ typedef struct op {
   size_t to_pitch, from_pitch, to_slice, from_slice;
   size_t width, height, depth;
   int value;
-  int queue;  // OP_WAIT: until this queue
-  int length; // has done so much
+  int queue;  // OP_WAIT: waits until this queue
+  int length; // has completed this many operations
   group_t *group;
   void (*run)(void *argument);
   void *argument;
@@ -80,11 +81,11 @@ typedef struct queue {
   int head, tail;
 } queue_t;
 
-// A queue outlives its handle: a renewed stream gets another one.
+// A queue lives longer than its handle: a renewed stream gets a new queue.
 static queue_t *queues[STREAMS];
 static int queue_count;
 static int queue_of_handle[STREAMS];
-static int handle_count = 1; // 0: the program's first, the default stream
+static int handle_count = 1; // 0: the default stream, the program's first
 static struct { int queue, length; } events[EVENTS];
 static int event_count;
 static fake_cuda_order_t drain_order;
@@ -213,7 +214,7 @@ static cudaError_t fake_malloc(void **out, size_t bytes) {
 }
 
 static cudaError_t fake_free(void *data) {
-  fake_cuda_drain(); // as CUDA does
+  fake_cuda_drain(); // like CUDA
   free(data);
   return cudaSuccess;
 }
@@ -271,7 +272,7 @@ static cudaError_t fake_event_record(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-// Called by the watching thread too: touches nothing.
+// The watching thread calls it, too, so it must not change anything.
 static cudaError_t fake_event_query(cudaEvent_t event) {
   (void)event;
   device_check();
@@ -440,7 +441,7 @@ static void group_combine(group_t *group) {
   group->sum = NULL;
 }
 
-// Sends and receives what can be now; true when all is done.
+// Sends and receives what is possible now; returns true when all is done.
 static bool group_go(group_t *group) {
   const comm_t *comm = group->comm;
   bool waits[2][FAKE_CUDA_RANKS] = {
@@ -487,7 +488,7 @@ static void op_copy(const op_t *op) {
              op->from + z * op->from_slice + y * op->from_pitch, op->width);
 }
 
-// True if the queue's next operation could be carried out.
+// Carries out the queue's next operation; returns false if it must wait.
 static bool queue_step(queue_t *queue) {
   if (queue->head == queue->tail)
     return false;
@@ -538,7 +539,7 @@ void fake_cuda_drain(void) {
     if (empty)
       break;
     if (!one_step())
-      sched_yield(); // messages of other ranks; an alarm ends it
+      sched_yield(); // waits for other ranks; an alarm ends it
   }
   pthread_mutex_lock(&lock);
   for (int q = 0; q < queue_count; q++)
@@ -624,7 +625,7 @@ void *fake_cuda_find(sdg_library_t library, const char *name) {
 
 void fake_cuda_install(void) {
   sdg_library_set_finder(fake_cuda_find);
-  queue_make(); // of the default stream
+  queue_make(); // the default stream
 }
 
 void fake_cuda_ranks_run(const char *mesh, void (*body)(int rank)) {

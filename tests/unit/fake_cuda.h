@@ -11,8 +11,8 @@
 
 enum { FAKE_CUDA_RANKS = 4 };
 
-/* Which streams go on first while several can; the communication stream is the
- * last that is made. */
+/* Which streams continue first if several can; the communication stream is
+ * created last. */
 typedef enum fake_cuda_order {
   FAKE_CUDA_COMM_LATE,
   FAKE_CUDA_COMM_EARLY,
@@ -20,30 +20,30 @@ typedef enum fake_cuda_order {
   FAKE_CUDA_ORDERS,
 } fake_cuda_order_t;
 
-/* Installs the functions. Before ranks are forked. */
+/* Installs the functions. Call it before ranks are forked. */
 void fake_cuda_install(void);
-/* What that made the finder (src/base/vendor.h). */
+/* The finder that this installs (src/base/vendor.h). */
 void *fake_cuda_find(sdg_library_t library, const char *name);
 
 /* Makes another device current in this thread than the one that is current at
  * the start of a rank. */
 void fake_cuda_device(int device);
 
-/* All ranks say the same of their GPU; otherwise each has its own. */
+/* Gives all ranks the same GPU; otherwise each has its own. */
 void fake_cuda_share_gpu(void);
 
-/* job_run() of tests/unit/job.h, with mailboxes between the ranks. */
+/* Like job_run() of tests/unit/job.h, with mailboxes between the ranks. */
 void fake_cuda_ranks_run(const char *mesh, void (*body)(int rank));
 
-/* The cudaStream_t of the program, 0 to 2. NCCL refuses them; 1 is
+/* Returns a stream of the program, 0 to 2. NCCL refuses them; 1 is
  * cudaStreamLegacy and 2 is cudaStreamPerThread. */
 cudaStream_t fake_cuda_stream(int index);
-/* The stream is destroyed, its work goes on, and a new one gets its handle. */
+/* Destroys the stream, whose work continues; a new stream gets its handle. */
 void fake_cuda_stream_renew(int index);
-/* Appends work of the program, or of a sub-call. `argument` is borrowed. */
+/* Appends work of the program or of a sub-call. `argument` is borrowed. */
 void fake_cuda_enqueue(cudaStream_t stream, void (*run)(void *argument),
                        void *argument);
-/* Works until all streams are empty. */
+/* Carries out all work in all streams. */
 void fake_cuda_drain(void);
 void fake_cuda_order(fake_cuda_order_t order);
 

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One that is free now, and none of those that the system gives to whoever
- * connects or asks for any: nobody gets it until the ranks are there. */
+/* Returns a port that is free now and outside the range of automatic ports, so
+ * that no other program gets it before the ranks use it. */
 static inline int port_free(void) {
   static unsigned turn;
   struct timespec now;

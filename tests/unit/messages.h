@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many messages a plan has for each other rank. */
+/* Checks how many messages a plan has for each other rank. */
 #ifndef SDG_TESTS_UNIT_MESSAGES_H
 #define SDG_TESTS_UNIT_MESSAGES_H
 
 #include "src/plan/plan.h"
 #include "tests/unit/harness.h"
 
-/* A call has one exchange, and in it at most `most` messages to each rank and
- * from it. */
+/* Checks that a call has one exchange, with at most `most` messages to and from
+ * each rank. */
 static inline void messages_check(const sdg_plan_t *plan, int most) {
   int count[2][SDG_RANKS_MAX] = {{0}}, exchanges = 0;
   for (int i = 0; i < plan->steps; i++)

@@ -16,12 +16,12 @@ static inline uint64_t random_bits(void) {
   return random_state;
 }
 
-/* From lo to hi, both included. */
+/* Returns a number from lo to hi, both included. */
 static inline int64_t random_in(int64_t lo, int64_t hi) {
   return lo + (int64_t)(random_bits() % (uint64_t)(hi - lo + 1));
 }
 
-/* pieces >= 0 numbers that add up to extent; many of them zero. */
+/* Draws `pieces` numbers of 0 or more that add up to the extent; many are 0. */
 static inline void random_sizes(int64_t extent, int pieces, int64_t *sizes) {
   for (int i = 0; i < pieces; i++)
     sizes[i] = 0;

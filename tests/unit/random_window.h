@@ -30,7 +30,7 @@ static inline sdg_part_t random_part(int64_t extent, int pieces) {
   return part;
 }
 
-/* How many outputs fit: by trying. */
+/* Returns how many outputs fit, by trying. */
 static inline int64_t outputs_naive(const sdg_window_t *w, int64_t n) {
   int64_t count = 0;
   while (count * w->stride - w->pad + (w->kernel - 1) * w->dilation <

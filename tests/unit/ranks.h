@@ -23,7 +23,7 @@
 
 enum { RANKS_MAX = 8, RANKS_LIMIT_SECONDS = 60 };
 
-/* What a rank tells the test; shared between all. */
+/* What a rank tells the test; in memory that all processes share. */
 typedef struct ranks_result {
   _Atomic(int) stage; /* for the test's own use */
   int done;
@@ -57,7 +57,7 @@ static inline void ranks_sleep_ms(int ms) {
     ;
 }
 
-/* The job meets over TCP; `secret` is what its ranks are given. */
+/* The ranks find each other over TCP with this secret. */
 static inline void ranks_use_tcp(ranks_t *ranks, const char *secret) {
   setenv("XDG_RUNTIME_DIR", ranks->folder, 1); // for locks
   setenv("SUNDOG_SECRET", secret, 1);
@@ -66,13 +66,13 @@ static inline void ranks_use_tcp(ranks_t *ranks, const char *secret) {
            port_free());
 }
 
-/* SDG_TEST_TCP: the same behaviour is asked of TCP. */
+/* Returns whether SDG_TEST_TCP runs the same tests over TCP. */
 static inline int ranks_over_tcp(void) {
   return getenv("SDG_TEST_TCP") != NULL;
 }
 
 static inline ranks_t *ranks_init(int size, double timeout_s) {
-  // Not the heap: a rank exits with this in no variable a leak check sees.
+  // Not on the heap, because a leak check would report it when a rank exits.
   ranks_t *ranks = mmap(NULL, sizeof *ranks, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ck_assert_ptr_ne(ranks, MAP_FAILED);
@@ -92,7 +92,7 @@ static inline ranks_t *ranks_init(int size, double timeout_s) {
   return ranks;
 }
 
-/* What rank `rank` does in its process: joins, runs `body`, leaves. */
+/* Runs rank `rank` in its process: joins, runs `body`, leaves. */
 static inline void ranks_child(ranks_t *ranks, int rank, int size,
                                ranks_body_t body, ranks_result_t *out) {
   sdg_control_t *control = NULL;
@@ -129,7 +129,7 @@ static inline void ranks_start(ranks_t *ranks, ranks_body_t body) {
 }
 
 static inline void ranks_signal(ranks_t *ranks, int rank, int signal_number) {
-  ck_assert_int_gt(ranks->pid[rank], 0); // 0 would be everybody
+  ck_assert_int_gt(ranks->pid[rank], 0); // 0 would signal the whole group
   ck_assert_int_eq(kill(ranks->pid[rank], signal_number), 0);
 }
 
@@ -150,7 +150,7 @@ static inline void ranks_run(ranks_t *ranks, ranks_body_t body) {
   ranks_wait(ranks);
 }
 
-/* Waits until every rank's stage is at least `stage`. */
+/* Waits until the rank's stage is at least `stage`. */
 static inline void ranks_await(ranks_t *ranks, int rank, int stage) {
   for (int i = 0; atomic_load(&ranks->result[rank].stage) < stage; i++) {
     ck_assert_msg(i < RANKS_LIMIT_SECONDS * 1000, "rank %d is late", rank);
@@ -168,7 +168,7 @@ static inline int ranks_files(const ranks_t *ranks) {
   return count;
 }
 
-/* Whether a line with both texts is in the ranks' stderr. */
+/* Returns whether a line of the ranks' stderr has both texts. */
 static inline int ranks_said(ranks_t *ranks, const char *a, const char *b) {
   static char text[1 << 16];
   ssize_t n = pread(ranks->log, text, sizeof text - 1, 0);
@@ -205,16 +205,17 @@ static inline sdg_status_t ranks_meet(sdg_control_t *control, ranks_t *ranks) {
   return SDG_OK;
 }
 
-/* The same, and again when stage 7 is 1; the rank's own is 1 in between. */
+/* The same, and once more after rank 7's stage is 1. The own stage is 1
+ * meanwhile. */
 static inline sdg_status_t ranks_hold(sdg_control_t *control, ranks_t *ranks) {
   SDG_TRY(ranks_meet(control, ranks));
   atomic_store(&ranks->result[sdg_control_rank(control)].stage, 1);
-  ranks_await(ranks, 7, 1); // until the test says so
+  ranks_await(ranks, 7, 1); // the test sets it
   return ranks_meet(control, ranks);
 }
 
-/* Nothing may be left behind, and no rank may have ended by itself with an
- * error (a sanitizer's). */
+/* Checks that no file is left, and that no rank ended by itself with an error,
+ * such as a sanitizer's. */
 static inline void ranks_fini(ranks_t *ranks) {
   for (int r = 0; r < ranks->size; r++)
     if (WIFEXITED(ranks->wait_status[r]) &&

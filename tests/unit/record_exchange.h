@@ -23,8 +23,8 @@ static inline void record_fill(char *record, int rank, int turn, size_t bytes) {
     record[i] = (char)(rank * 31 + turn * 7 + (int)(i % 251));
 }
 
-/* Exchanges `turns` records that are different for each rank and turn, and
- * compares every byte that arrives. */
+/* Exchanges `turns` records, different ones for each rank and turn, and checks
+ * every byte that arrives. */
 static inline sdg_status_t talk(sdg_control_t *control, int channel,
                                 const int *group, int count, int turns) {
   static _Thread_local buffers_t in;

@@ -12,7 +12,8 @@
 
 enum { EXTRA_SLABS = 256 };
 
-/* Scratch that holds what is sent, received or assembled of `operand`. */
+/* Returns which scratch holds sent, received or assembled elements of
+ * `operand`. */
 static inline void extra_find(const sdg_plan_t *plan, int operand, bool *out) {
   REQUIRE(plan->slabs <= EXTRA_SLABS);
   memset(out, 0, (size_t)plan->slabs * sizeof *out);
@@ -28,8 +29,8 @@ static inline void extra_find(const sdg_plan_t *plan, int operand, bool *out) {
     out[i] &= plan->slab[i].operand == SDG_SLAB_SCRATCH;
 }
 
-/* At most 4 (d(k-1) + p + s) rows of `operand` per side with a neighbour, of
- * which dimension 2 is split and no other. */
+/* Checks that there are at most 4 (d(k-1) + p + s) rows of `operand` for each
+ * side with a neighbour. Only dimension 2 may be split. */
 static inline void extra_check(const sdg_plan_t *plan, int operand,
                                const sdg_window_t *window, int sides) {
   bool counts[EXTRA_SLABS];

@@ -240,7 +240,7 @@ START_TEST(calls_that_cannot_be_split_are_faults) {
 }
 END_TEST
 
-START_TEST(the_whole_view_takes_what_pieces_cannot) {
+START_TEST(the_whole_view_accepts_calls_that_pieces_cannot) {
   // No rule: both ranks need the half of the input that they have not.
   seen_call_t call[2] = {call_make((sdg_window_t){3, 1, 1, 1}, 64, false)};
   call[0].has_rule = false;
@@ -494,7 +494,7 @@ int main(void) {
   tcase_add_test(cases,
                  sizes_that_never_add_up_are_a_fault_unless_they_are_asked_for);
   tcase_add_test(cases, calls_that_cannot_be_split_are_faults);
-  tcase_add_test(cases, the_whole_view_takes_what_pieces_cannot);
+  tcase_add_test(cases, the_whole_view_accepts_calls_that_pieces_cannot);
   tcase_add_test(cases, candidates_that_split_nothing_or_fail_are_not_drafted);
   tcase_add_test(cases, keys_and_values_of_attention_are_counted);
   tcase_add_test(cases, tensors_with_the_tokens_are_split_with_them);

@@ -26,7 +26,7 @@ static const struct bind {
     {LAUNCH_HOST, 1, 2, "5,6", "5,6"},
 };
 
-START_TEST(a_rank_is_given_its_gpu) {
+START_TEST(each_rank_gets_its_gpu) {
   const struct bind *bind = &binds[_i];
   launch_t launch = {.device = bind->device};
   unsetenv("CUDA_VISIBLE_DEVICES");
@@ -76,7 +76,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("launch");
   TCase *cases = tcase_create("launch");
-  tcase_add_loop_test(cases, a_rank_is_given_its_gpu, 0,
+  tcase_add_loop_test(cases, each_rank_gets_its_gpu, 0,
                       sizeof binds / sizeof *binds);
   tcase_add_test(cases, a_rank_beyond_the_listed_gpus_is_refused);
   tcase_add_test(cases, listed_gpus_are_counted);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Array files: headers good, bad and mutilated; boxes against a naive copy.
+// Array files: good, bad and mutilated headers; boxes against a naive copy.
 #include "tools/array/npy.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void file_make(const char *path, const void *bytes, size_t count) {
 
 // ---- headers ---------------------------------------------------------------
 
-// A whole file in memory: magic, version, length, text.
+// Writes the header of a file to memory: magic, version, length, text.
 static size_t header_bytes(int version, const char *text, char *out) {
   size_t n = strlen(text), prefix = version == 1 ? 10 : 12;
   memcpy(out, "\x93NUMPY", 6);
@@ -54,7 +54,7 @@ static size_t header_bytes(int version, const char *text, char *out) {
   return prefix + n;
 }
 
-// From a block of exactly `count` bytes, so that sanitizers see overruns.
+// Parses a block of exactly `count` bytes, so that sanitizers see overruns.
 static sdg_status_t parse(const char *bytes, size_t count,
                           sdg_npy_header_t *out_header) {
   char *exact = malloc(count ? count : 1);
@@ -149,7 +149,7 @@ START_TEST(fortran_order_is_read_where_it_matters) {
 END_TEST
 
 START_TEST(fortran_order_is_transposed) {
-  // As numpy.save(numpy.asfortranarray([[0, 2, 4], [1, 3, 5]])) has them.
+  // The bytes of numpy.save(numpy.asfortranarray([[0, 2, 4], [1, 3, 5]])).
   char bytes[256], rows[6];
   sdg_npy_t npy;
   size_t count = header_bytes(
@@ -250,8 +250,8 @@ START_TEST(every_truncation_and_wrong_prefix_is_refused) {
 }
 END_TEST
 
-START_TEST(mutilated_headers_never_give_nonsense) {
-  // Ten thousands of different complaints are of no use to anybody.
+START_TEST(mutilated_headers_are_refused_or_have_possible_values) {
+  // Tens of thousands of messages would not help anybody.
   ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
   static const char spice[] = "{}()[]',:\"\\ \n0123456789<>|fuVLTF-\xff";
   int64_t taken = 0, cases = random_cases(CASES);
@@ -326,7 +326,7 @@ START_TEST(file_shorter_than_its_header_says_is_refused) {
     file_make(path, bytes, n);
     ck_assert(sdg_npy_open(path, &npy) == SDG_E_NPY_FORMAT);
   }
-  for (size_t n = count + 48; n < count + 50; n++) { // appended arrays are fine
+  for (size_t n = count + 48; n < count + 50; n++) { // more is allowed
     file_make(path, bytes, n);
     ck_assert(sdg_npy_open(path, &npy) == SDG_OK);
     sdg_npy_close(&npy);
@@ -377,7 +377,7 @@ START_TEST(created_file_appears_when_committed) {
   ck_assert(sdg_npy_create(path, false, "f4", false, 1, (int64_t[]){3}, &npy) ==
             SDG_OK);
   ck_assert(!exists(path));
-  sdg_npy_close(&npy); // given up
+  sdg_npy_close(&npy); // closed without commit
   sdg_npy_close(&npy);
   ck_assert(!exists(path));
   ck_assert(sdg_npy_create(path, false, "f4", false, 1, (int64_t[]){3}, &npy) ==
@@ -395,13 +395,13 @@ START_TEST(created_file_appears_when_committed) {
 }
 END_TEST
 
-START_TEST(nobody_elses_file_is_written_to) {
+START_TEST(files_of_other_users_are_not_written) {
   sdg_npy_t npy, other;
   const char *path = in_dir("a.raw"), *kept = in_dir("kept");
   const int64_t three[] = {3};
   char link[128], text[3];
   ck_assert(sdg_npy_create(path, true, "u1", false, 1, three, &npy) == SDG_OK);
-  // The next name would be this one: a file or a link of somebody else.
+  // The next temporary name is taken by another file or link.
   unsigned count = 0;
   ck_assert_int_eq(sscanf(strrchr(npy.part, '-'), "-%u", &count), 1);
   snprintf(link, sizeof link, "%.*s-%u.part",
@@ -477,7 +477,8 @@ END_TEST
 
 // ---- boxes -----------------------------------------------------------------
 
-// Steps through a box, last dimension fastest; false behind the end.
+// Steps through a box, last dimension fastest; returns false after the last
+// point.
 static bool next_point(const sdg_box_t *box, int64_t *at) {
   for (int d = box->dims - 1; d >= 0; d--) {
     if (++at[d] < box->dim[d].hi)
@@ -487,7 +488,7 @@ static bool next_point(const sdg_box_t *box, int64_t *at) {
   return false;
 }
 
-// Elements of `box` of a dense array, in either direction.
+// Copies the elements of `box` of a dense array, in either direction.
 static void naive_move(const sdg_npy_header_t *h, char *array,
                        const sdg_box_t *box, char *dense, bool to_array) {
   int64_t at[SDG_DIMS_MAX];
@@ -565,10 +566,10 @@ int main(void) {
   tcase_add_test(cases, every_spelling_of_a_good_header_is_read);
   tcase_add_test(cases, fortran_order_is_read_where_it_matters);
   tcase_add_test(cases, fortran_order_is_transposed);
-  tcase_add_test(cases, nobody_elses_file_is_written_to);
+  tcase_add_test(cases, files_of_other_users_are_not_written);
   tcase_add_test(cases, bad_headers_are_refused_by_their_fault);
   tcase_add_test(cases, every_truncation_and_wrong_prefix_is_refused);
-  tcase_add_test(cases, mutilated_headers_never_give_nonsense);
+  tcase_add_test(cases, mutilated_headers_are_refused_or_have_possible_values);
   tcase_add_test(cases, type_names_are_read);
   tcase_add_test(cases, file_shorter_than_its_header_says_is_refused);
   tcase_add_test(cases, raw_file_must_have_the_exact_size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows over sequences in pieces, against the definition: every key that a
-// query sees reaches its rank once, and what goes back adds up.
+// query sees reaches its rank once, and the gradients that go back add up.
 #include "rules/attention/call/band.h"
 
 #include <string.h>
@@ -78,7 +78,7 @@ static void world_fini(world_t *w) {
     sdg_transfer_fini(&w->plan[r]);
 }
 
-// The definition, by no function under test.
+// The definition, without functions under test.
 static bool sees(const world_t *w, int64_t t, int64_t j) {
   return w->banded ? t - w->band.left <= j && j <= t + w->band.right
                    : w->lo[t] <= j && j < w->hi[t];
@@ -91,7 +91,7 @@ static void arrivals(const sdg_message_t *message, int count, int *arrived) {
       arrived[j]++;
 }
 
-START_TEST(every_key_that_a_query_sees_comes_once) {
+START_TEST(every_key_that_a_query_sees_is_received_once) {
   for (int64_t i = 0; i < random_cases(CASES); i++) {
     world_t w;
     world_init(&w);
@@ -115,7 +115,7 @@ START_TEST(every_key_that_a_query_sees_comes_once) {
           last = j > last ? j : last;
         }
       }
-      // Nothing more than from the first to the last.
+      // Only the keys from the first to the last that are seen.
       for (int64_t j = 0; j < w.keys; j++)
         REQUIRE(arrived[j] == (j >= first && j <= last));
     }
@@ -160,7 +160,7 @@ START_TEST(gradients_that_go_back_add_up) {
 }
 END_TEST
 
-START_TEST(a_band_asks_for_the_halo_of_the_formula) {
+START_TEST(a_band_needs_the_halo_of_the_formula) {
   for (int64_t i = 0; i < random_cases(CASES); i++) {
     int64_t keys = random_in(1, 60), s = random_in(0, keys - 1);
     int64_t e = random_in(s + 1, keys);
@@ -176,9 +176,9 @@ START_TEST(windows_inside_a_shard_are_compared_with_the_band) {
   const sdg_band_t band = {2, 1};
   int lo[] = {0, 0, 0, 1, 2}, hi[] = {2, 3, 4, 5, 5};
   sdg_windows_t windows = {lo, hi, 5};
-  sdg_range_t keys = {7, 12}; // of the queries that are cut alike
+  sdg_range_t keys = {7, 12}; // keys on the rank of the queries
   ck_assert_int_eq(sdg_windows_differ(&windows, &band, 7, keys), -1);
-  lo[0] = -2; // what reaches over the shard is cut like the band
+  lo[0] = -2; // windows that reach beyond the shard are cut like the band
   hi[4] = 1 << 30;
   ck_assert_int_eq(sdg_windows_differ(&windows, &band, 7, keys), -1);
   hi[2] = 5;
@@ -188,9 +188,9 @@ START_TEST(windows_inside_a_shard_are_compared_with_the_band) {
 }
 END_TEST
 
-START_TEST(windows_are_compared_where_keys_begin_elsewhere) {
+START_TEST(windows_are_compared_if_keys_begin_at_another_row) {
   const sdg_band_t band = {3, 1};
-  // Queries 9, 10 and 20 of keys [8, 20).
+  // Queries 9, 10 and 20 see keys of [8, 20).
   const int lo[] = {0, 0, 9}, hi[] = {3, 4, 12};
   sdg_windows_t first = {lo, hi, 2}, last = {lo + 2, hi + 2, 1};
   sdg_range_t keys = {8, 20}, row = sdg_band_among(&band, 10, keys);
@@ -198,7 +198,7 @@ START_TEST(windows_are_compared_where_keys_begin_elsewhere) {
   ck_assert_int_eq(sdg_windows_differ(&first, &band, 9, keys), -1);
   ck_assert_int_eq(sdg_windows_differ(&first, &band, 10, keys), 0);
   ck_assert_int_eq(sdg_windows_differ(&last, &band, 20, keys), -1);
-  // Query 4 sees none of them.
+  // Query 4 sees no key of them.
   row = sdg_band_among(&band, 4, keys);
   ck_assert(row.lo == 0 && row.hi == 0);
   const int none[] = {3};
@@ -220,7 +220,7 @@ START_TEST(a_band_without_bounds_hides_nothing) {
 }
 END_TEST
 
-// By the definition: whether some band gives each query's window.
+// Returns, by the definition, whether some band gives each query's window.
 static bool some_band(const sdg_windows_t *windows, int64_t keys) {
   for (int64_t left = 0; left <= keys; left++)
     for (int64_t right = 0; right <= keys; right++) {
@@ -235,7 +235,7 @@ static bool some_band(const sdg_windows_t *windows, int64_t keys) {
   return false;
 }
 
-START_TEST(windows_tell_the_band_that_they_are_of) {
+START_TEST(the_band_of_given_windows_is_found) {
   int64_t told = 0, cases = random_cases(CASES / 20);
   for (int64_t i = 0; i < cases; i++) {
     int lo[LONGEST], hi[LONGEST];
@@ -251,7 +251,7 @@ START_TEST(windows_tell_the_band_that_they_are_of) {
       if (!open && hi[t] > keys)
         hi[t] = (int)keys;
     }
-    if (random_in(0, 1)) // one is another, or none at all
+    if (random_in(0, 1)) // one window differs, or is empty
       *(random_in(0, 1) ? &lo[random_in(0, keys - 1)]
                         : &hi[random_in(0, keys - 1)]) +=
           random_in(0, 1) ? 1 : -1;
@@ -271,13 +271,13 @@ int main(void) {
   Suite *suite = suite_create("band");
   TCase *cases = tcase_create("band");
   tcase_set_timeout(cases, 600);
-  tcase_add_test(cases, every_key_that_a_query_sees_comes_once);
+  tcase_add_test(cases, every_key_that_a_query_sees_is_received_once);
   tcase_add_test(cases, gradients_that_go_back_add_up);
-  tcase_add_test(cases, a_band_asks_for_the_halo_of_the_formula);
+  tcase_add_test(cases, a_band_needs_the_halo_of_the_formula);
   tcase_add_test(cases, windows_inside_a_shard_are_compared_with_the_band);
-  tcase_add_test(cases, windows_are_compared_where_keys_begin_elsewhere);
+  tcase_add_test(cases, windows_are_compared_if_keys_begin_at_another_row);
   tcase_add_test(cases, a_band_without_bounds_hides_nothing);
-  tcase_add_test(cases, windows_tell_the_band_that_they_are_of);
+  tcase_add_test(cases, the_band_of_given_windows_is_found);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

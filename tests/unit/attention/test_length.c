@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lengths of sequences in pieces, against the definition: an element is one of
-// its sequence, or padding.
+// Lengths of sequences in pieces, against the definition: an element is in its
+// sequence, or it is padding.
 #include "rules/attention/call/length.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static sdg_range_t part_of(int64_t lo, int64_t count) {
 typedef struct world {
   sdg_attention_lengths_t lengths;
   int length[MOST * MOST];
-  sdg_box_t box; // of which some is cut
+  sdg_box_t box; // the whole, parts of which are cut
 } world_t;
 
 static void world_init(world_t *w) {
@@ -39,7 +39,7 @@ static void world_init(world_t *w) {
   w->box.dim[SDG_SEQUENCE_BEAM] = part_of(w->lengths.beam, w->lengths.beams);
 }
 
-// Elements of one sequence in a piece, one by one.
+// Counts the elements of one sequence in a piece, one by one.
 static int64_t counted(const world_t *w, int64_t batch, int64_t beam) {
   const sdg_range_t *time = &w->box.dim[SDG_SEQUENCE_TIME];
   int64_t i =

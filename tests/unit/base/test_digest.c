@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers made of bytes: those of the published algorithm.
+// Digests of bytes equal those of the published algorithm.
 #include "src/base/digest.h"
 
 #include <string.h>

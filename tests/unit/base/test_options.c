@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options: what is accepted, and what is said about what is not.
+// Options: which values are accepted, and which messages others get.
 #include "src/base/options.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { VARIABLES_MAX = 4 };
 
-START_TEST(nothing_set_asks_for_nothing) {
+START_TEST(without_options_nothing_is_asked_for) {
   char *none[] = {"HOME=/root", "SUNDOGS_RULES=x", NULL};
   ck_assert_int_eq((int)sdg_options_load(none), 0);
   const sdg_options_t *options = sdg_options_get();
@@ -24,7 +24,7 @@ START_TEST(nothing_set_asks_for_nothing) {
 }
 END_TEST
 
-START_TEST(replicated_asks_for_nothing) {
+START_TEST(replicated_asks_for_no_split) {
   char *environment[] = {"SUNDOG_SPLIT=replicated", "SUNDOG_VIEW=whole",
                          "SUNDOG_MESH=y=4", NULL};
   ck_assert_int_eq((int)sdg_options_load(environment), 0);
@@ -74,7 +74,7 @@ static const struct bad {
   char *variable[VARIABLES_MAX];
   sdg_status_t status;
   bool asked;
-  const char *says; // part of the text
+  const char *says; // a part of the message
 } bads[] = {
     {{"SUNDOG_SPILT=H"}, SDG_E_OPTION_UNKNOWN, true, "nearest: SUNDOG_SPLIT"},
     {{"SUNDOG_RULE=x"}, SDG_E_OPTION_UNKNOWN, true, "nearest: SUNDOG_RULES"},
@@ -140,7 +140,7 @@ START_TEST(a_fault_is_kept_and_says_what) {
   ck_assert_msg(strstr(sdg_options_fault_text(), bad->says), "%s",
                 sdg_options_fault_text());
   ck_assert_int_eq(sdg_options_asked(sdg_options_get()), bad->asked);
-  ck_assert_str_eq(sdg_last_error(), ""); // nothing was said so far
+  ck_assert_str_eq(sdg_last_error(), ""); // no message so far
   ck_assert_int_eq((int)sdg_options_fault(), (int)bad->status);
   ck_assert_msg(strstr(sdg_last_error(), bad->says), "%s", sdg_last_error());
 }
@@ -209,8 +209,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("options");
   TCase *cases = tcase_create("options");
-  tcase_add_test(cases, nothing_set_asks_for_nothing);
-  tcase_add_test(cases, replicated_asks_for_nothing);
+  tcase_add_test(cases, without_options_nothing_is_asked_for);
+  tcase_add_test(cases, replicated_asks_for_no_split);
   tcase_add_test(cases, values_are_parsed_and_outlive_the_environment);
   tcase_add_test(cases, an_empty_value_counts_as_not_set);
   tcase_add_loop_test(cases, a_fault_is_kept_and_says_what, 0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of failures and the way a failure is reported.
+// The table of failures, and how a failure is reported.
 #include "src/base/status.h"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ START_TEST(a_failure_keeps_code_and_details) {
 }
 END_TEST
 
-// What a pipe holds, once.
+// Reads what a pipe holds.
 static const char *read_out(int file) {
   static char text[65536];
   ssize_t n = read(file, text, sizeof text - 1);
@@ -46,7 +46,7 @@ static const char *read_out(int file) {
   return text;
 }
 
-START_TEST(a_message_goes_where_it_can_be_written_at_once) {
+START_TEST(a_message_goes_to_the_first_file_that_can_be_written) {
   int first[2], second[2];
   char page[4096] = {0};
   ck_assert_int_eq(pipe2(first, O_NONBLOCK), 0);
@@ -61,11 +61,11 @@ START_TEST(a_message_goes_where_it_can_be_written_at_once) {
   close(first[0]);
   sdg_log("nobody reads the first");
   ck_assert_str_eq(read_out(second[0]), "sundog: nobody reads the first\n");
-  // Another file at its number.
+  // Another file gets its number.
   ck_assert_int_eq(dup2(open("/dev/null", O_RDWR), first[1]), first[1]);
   sdg_log("the first is another file");
   ck_assert_str_eq(read_out(second[0]), "sundog: the first is another file\n");
-  // Nor the second: standard error is left.
+  // The second one is gone, too: messages go to standard error.
   int before = dup(STDERR_FILENO);
   sdg_log_set_files(-1, second[1]);
   close(second[0]);
@@ -101,7 +101,7 @@ int main(void) {
   tcase_add_test(cases, codes_are_unique_and_ascending);
   tcase_add_test(cases, every_row_has_a_summary_and_a_remedy);
   tcase_add_test(cases, a_failure_keeps_code_and_details);
-  tcase_add_test(cases, a_message_goes_where_it_can_be_written_at_once);
+  tcase_add_test(cases, a_message_goes_to_the_first_file_that_can_be_written);
   tcase_add_test(cases, a_probe_says_nothing_but_its_status);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

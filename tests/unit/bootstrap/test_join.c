@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let in to a job, and who is told off, however its ranks find each
-// other.
+// Which processes may join a job and which are refused, by each kind of
+// rendezvous.
 #include "tests/unit/ranks.h"
 
 static const int sizes[] = {2, 3, 5, 8};
@@ -22,7 +22,7 @@ START_TEST(a_second_process_of_a_rank_fails_at_once_and_names_the_first) {
   ranks_start(ranks, ranks_hold);
   ranks_await(ranks, 0, 1);
   ranks_await(ranks, 1, 1);
-  for (int r = 0; r < 2; r++) { // the job goes on meanwhile
+  for (int r = 0; r < 2; r++) { // the job continues meanwhile
     double start = ranks_now();
     sdg_control_t *control;
     ck_assert_int_eq(
@@ -65,7 +65,7 @@ START_TEST(a_wrong_size_is_an_error_on_all_that_names_both) {
 }
 END_TEST
 
-START_TEST(missing_ranks_are_named_in_time_on_all) {
+START_TEST(missing_ranks_are_named_in_time_on_all_ranks) {
   ranks_t *ranks = ranks_init(5, 1.5);
   ranks_start_one(ranks, 0, NULL);
   ranks_start_one(ranks, 2, NULL);
@@ -118,7 +118,7 @@ int main(void) {
   tcase_add_test(cases,
                  a_second_process_of_a_rank_fails_at_once_and_names_the_first);
   tcase_add_test(cases, a_wrong_size_is_an_error_on_all_that_names_both);
-  tcase_add_test(cases, missing_ranks_are_named_in_time_on_all);
+  tcase_add_test(cases, missing_ranks_are_named_in_time_on_all_ranks);
   tcase_add_test(cases, a_missing_rank_0_is_named);
   tcase_add_test(cases, a_rank_that_dies_while_others_join_ends_the_join);
   suite_add_tcase(suite, cases);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launchers say of a rank, and where ranks meet when nobody says it.
+// What launchers say about a rank, and the default rendezvous.
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -56,7 +56,7 @@ static void environment_set(const char *assignments) {
   }
 }
 
-START_TEST(launchers_say_rank_and_size) {
+START_TEST(rank_and_size_come_from_each_launchers_variables) {
   static const struct {
     const char *environment;
     int rank, size, local_rank;
@@ -81,13 +81,13 @@ START_TEST(launchers_say_rank_and_size) {
        "SLURM_PROCID/SLURM_NTASKS"},
       {"FLUX_TASK_RANK=5 FLUX_JOB_SIZE=8 FLUX_TASK_LOCAL_ID=1 FLUX_JOB_ID=1", 5,
        8, 1, "FLUX_TASK_RANK/FLUX_JOB_SIZE"},
-      // Flux speaks PMI too, and says the local rank by itself.
+      // Flux also sets PMI variables, and has its own local rank.
       {"FLUX_TASK_RANK=5 FLUX_JOB_SIZE=8 PMI_RANK=5 PMI_SIZE=8 "
        "FLUX_TASK_LOCAL_ID=1",
        5, 8, 1, "PMI_RANK/PMI_SIZE"},
       {"FLUX_TASK_RANK=0 FLUX_JOB_SIZE=1 PMI_RANK=2 PMI_SIZE=4 "
        "FLUX_TASK_LOCAL_ID=0",
-       2, 4, 2, "PMI_RANK/PMI_SIZE"}, // mpiexec within a task
+       2, 4, 2, "PMI_RANK/PMI_SIZE"}, // mpiexec inside a task
       {"PALS_RANKID=2 PMI_SIZE=4 PALS_LOCAL_RANKID=0", 2, 4, 0,
        "PALS_RANKID/PMI_SIZE"},
       {"PALS_RANKID=2 PMI_RANK=2 PMI_SIZE=4 PMI_LOCAL_RANK=0", 2, 4, 0,
@@ -116,7 +116,7 @@ START_TEST(launchers_say_rank_and_size) {
 }
 END_TEST
 
-START_TEST(contradictory_ranks_are_refused_with_their_values) {
+START_TEST(contradictory_launcher_variables_are_refused_with_their_values) {
   static const struct {
     const char *environment, *says;
   } cases[] = {
@@ -204,7 +204,7 @@ START_TEST(launches_are_told_apart_by_name) {
       {"", ""},
       {"SLURM_JOB_ID=7 SLURM_STEP_ID=1 SLURM_PROCID=0 SLURM_NTASKS=2",
        "SLURM_JOB_ID=7 SLURM_STEP_ID=1"},
-      {"SLURM_JOB_ID=7", ""}, // of a job's shell, which may start several
+      {"SLURM_JOB_ID=7", ""}, // a job's shell, which may start several steps
       {"FLUX_JOB_ID=123", "FLUX_JOB_ID=123"},
       {"TORCHELASTIC_RUN_ID=none RANK=0 WORLD_SIZE=1", ""},
       {"SLURM_JOB_ID=7 SLURM_STEP_ID=1 SUNDOG_RANK=0 SUNDOG_SIZE=2", ""},
@@ -215,7 +215,7 @@ START_TEST(launches_are_told_apart_by_name) {
     sdg_launch_name(name, sizeof name);
     ck_assert_str_eq(name, cases[i].name);
   }
-  for (int i = 0; i < 2; i++) { // names that differ only beyond the room
+  for (int i = 0; i < 2; i++) { // they differ beyond the buffer
     snprintf(text, sizeof text,
              "PMIX_NAMESPACE=%0120d OMPI_MCA_ess_base_jobid=%090d", i, 7);
     environment_set(text);
@@ -276,7 +276,7 @@ START_TEST(the_default_place_depends_on_the_parent_unless_the_job_has_a_name) {
       }
       ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     }
-    ck_assert_str_eq(shared + 256, shared + 512); // siblings meet
+    ck_assert_str_eq(shared + 256, shared + 512); // siblings share it
     ck_assert_int_eq(strcmp(shared, shared + 256) == 0, named);
   }
 }
@@ -300,11 +300,11 @@ START_TEST(the_default_folder_must_be_private) {
                    (int)SDG_E_RENDEZVOUS);
   ck_assert_int_eq(chmod(inner, 0700), 0);
   ck_assert_int_eq(rename(inner, other), 0);
-  ck_assert_int_eq(symlink(other, inner), 0); // whose target may change
+  ck_assert_int_eq(symlink(other, inner), 0); // a link, whose target may change
   ck_assert_int_eq((int)sdg_rendezvous_default(place, sizeof place),
                    (int)SDG_E_RENDEZVOUS);
   ck_assert_int_eq(unlink(inner), 0);
-  ck_assert_int_eq(chmod(folder, 0755), 0); // then it is not used at all
+  ck_assert_int_eq(chmod(folder, 0755), 0); // then the folder is not used
   ck_assert_int_eq((int)sdg_rendezvous_default(place, sizeof place),
                    (int)SDG_OK);
   ck_assert_int_eq(strncmp(place, "file:/tmp/sundog-", 17), 0);
@@ -317,8 +317,9 @@ int main(void) {
   Suite *suite = suite_create("launchers");
   TCase *cases = tcase_create("launchers");
   tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
-  tcase_add_test(cases, launchers_say_rank_and_size);
-  tcase_add_test(cases, contradictory_ranks_are_refused_with_their_values);
+  tcase_add_test(cases, rank_and_size_come_from_each_launchers_variables);
+  tcase_add_test(
+      cases, contradictory_launcher_variables_are_refused_with_their_values);
   tcase_add_test(cases,
                  a_missing_rank_is_refused_with_all_variables_that_were_read);
   tcase_add_test(cases, ranks_on_several_machines_need_a_rendezvous);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks find each other by a file: where they may meet, and what strangers
-// and leftovers do to a job.
+// How ranks find each other by a file: which paths are possible, and how a job
+// handles strangers and files of earlier jobs.
 #include <limits.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 
 #include "tests/unit/ranks.h"
 
-// ---- who is let in --------------------------------------------------------
+// ---- who may join ---------------------------------------------------------
 
 static sdg_status_t body_children(sdg_control_t *control, ranks_t *ranks) {
   sdg_control_t *second;
@@ -25,7 +25,7 @@ static sdg_status_t body_children(sdg_control_t *control, ranks_t *ranks) {
               : 1);
   if (waitpid(child, &status, 0) != child || status != 0)
     return sdg_fail(SDG_E_INTERNAL, "a child joined as its parent's rank");
-  // Neither attempt made others think that this rank is gone.
+  // After both attempts the other ranks still take this rank for alive.
   SDG_TRY(ranks_meet(control, ranks));
   return sdg_control_check(control, 1);
 }
@@ -38,7 +38,7 @@ START_TEST(a_child_and_a_second_join_find_the_rank_taken) {
 }
 END_TEST
 
-// ---- places ---------------------------------------------------------------
+// ---- paths ----------------------------------------------------------------
 
 START_TEST(two_jobs_with_two_paths_do_not_mix) {
   ranks_t *one = ranks_init(2, 20), *two = ranks_init(3, 20);
@@ -77,7 +77,7 @@ START_TEST(a_killed_job_does_not_disturb_the_next) {
   ck_assert_int_eq(ranks_files(ranks), 2);
   ranks_signal(ranks, 0, SIGKILL);
   ranks_wait(ranks);
-  ck_assert_int_eq(ranks_files(ranks), 2); // nobody was left to remove them
+  ck_assert_int_eq(ranks_files(ranks), 2); // no process was left to remove them
   ranks_run(ranks, ranks_meet);
   ranks_all_ok(ranks);
   ranks_fini(ranks);
@@ -230,7 +230,7 @@ START_TEST(a_foreign_server_is_left_alone) {
   ranks_assert(ranks, 0, SDG_E_RENDEZVOUS);
   ranks_assert_text(ranks, 0, "a process that is not in this job listens at");
   ck_assert_int_eq(ranks_files(ranks), 1); // the server's socket
-  // To another rank it says what no rank 0 would, then nothing at all.
+  // It sends another rank a wrong answer, then no answer.
   for (int turn = 0; turn < 2; turn++) {
     ranks_start_one(ranks, 1, NULL);
     int client;
@@ -251,8 +251,8 @@ START_TEST(a_foreign_server_is_left_alone) {
 }
 END_TEST
 
-// Random bytes, in random pieces, with and without a right beginning; rank 0
-// must neither crash nor keep the real ranks out.
+// Strangers send random bytes in random pieces, with and without a right
+// beginning; rank 0 must neither crash nor refuse the real ranks.
 START_TEST(strangers_with_garbage_do_not_disturb_a_job) {
   ranks_t *ranks = ranks_init(3, 20);
   unsigned seed = 12345;
@@ -268,7 +268,7 @@ START_TEST(strangers_with_garbage_do_not_disturb_a_job) {
       ((char *)&message)[i] = (char)(rand_r(&seed) >> 7);
     if (turn % 3 == 0)
       message.magic = UINT64_C(0x7364672d68656c6f);
-    if (turn % 6 == 0) { // all right but the rank
+    if (turn % 6 == 0) { // only the rank is wrong
       message.layout = sdg_shm_layout();
       message.size = 3;
       message.rank = turn % 12 ? 0 : (uint32_t)rand_r(&seed) | 0x80000000u;
@@ -282,7 +282,7 @@ START_TEST(strangers_with_garbage_do_not_disturb_a_job) {
       at += piece;
     }
     if (turn % 5 == 0 && open_count < 25)
-      open_fds[open_count++] = fd; // never says the rest
+      open_fds[open_count++] = fd; // never sends the rest
     else
       close(fd);
   }
@@ -296,7 +296,7 @@ START_TEST(strangers_with_garbage_do_not_disturb_a_job) {
 }
 END_TEST
 
-// Needs root, to be somebody else; for others there is nothing to see.
+// Needs root to become another user; otherwise the test does nothing.
 START_TEST(another_user_gets_no_answer_even_if_the_socket_were_open) {
   if (geteuid() != 0)
     return;
@@ -311,13 +311,13 @@ START_TEST(another_user_gets_no_answer_even_if_the_socket_were_open) {
     uint32_t layout, size, rank, reserved;
     char launch[128];
   } hello = {UINT64_C(0x7364672d68656c6f), sdg_shm_layout(), 2, 1, 0, ""};
-  for (int other = 1; other >= 0; other--) { // then root: hello is right
+  for (int other = 1; other >= 0; other--) { // then root: its hello is right
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
       char answer[800];
       if (!other)
-        hello.size = 3; // is answered, by an error that ends the job
+        hello.size = 3; // gets an answer: an error that ends the job
       if (other && setuid(65534) != 0)
         _exit(9);
       int fd = stranger(ranks);
@@ -335,7 +335,7 @@ START_TEST(another_user_gets_no_answer_even_if_the_socket_were_open) {
 }
 END_TEST
 
-START_TEST(more_silent_strangers_than_places_are_outlived) {
+START_TEST(ranks_join_although_silent_strangers_fill_all_places) {
   ranks_t *ranks = ranks_init(2, 20);
   int fd[60];
   ranks_start_one(ranks, 0, ranks_meet);
@@ -367,7 +367,7 @@ int main(void) {
   tcase_add_test(cases, strangers_with_garbage_do_not_disturb_a_job);
   tcase_add_test(cases,
                  another_user_gets_no_answer_even_if_the_socket_were_open);
-  tcase_add_test(cases, more_silent_strangers_than_places_are_outlived);
+  tcase_add_test(cases, ranks_join_although_silent_strangers_fill_all_places);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -12,7 +12,7 @@ static const void *address(int64_t byte) {
   return (const void *)(uintptr_t)(FIRST + byte);
 }
 
-// What is said of a byte, and by which of the calls.
+// The tag of a byte, and the number of the call that set it.
 typedef struct said {
   const sdg_tag_label_t *label;
   int64_t by;
@@ -26,7 +26,7 @@ START_TEST(the_last_tag_of_memory_holds) {
     const sdg_tag_label_t *label =
         random_in(0, 2) ? &tag[random_in(0, TAGS - 1)] : NULL;
     REQUIRE(!sdg_range_set(address(at), (size_t)bytes, label));
-    // All of what was said of a part of it is off.
+    // Tags of ranges that overlap it are removed as a whole.
     for (int64_t i = at; i < at + bytes; i++)
       for (int64_t k = 0, by = table[i].by; k < BYTES && table[i].label; k++)
         if (table[k].by == by && k != i)

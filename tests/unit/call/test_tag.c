@@ -68,7 +68,7 @@ START_TEST(a_tag_holds_for_one_generation) {
   ck_assert_int_eq((int)sdg_tag_say(&object[0], said + 1, 2), 0);
   ck_assert(sdg_tag_said(&object[0], generation, 2, heard));
   ck_assert_int_eq(heard[1], 4);
-  // A label is more of the same descriptor.
+  // A label belongs to the same generation of the descriptor.
   ck_assert_int_eq((int)sdg_tag_set_label(&object[0], NULL), 0);
   ck_assert(!sdg_tag_said(&object[0], generation, 2, heard));
   generation = sdg_tag_generation(&object[0]);
@@ -131,7 +131,7 @@ START_TEST(a_place_holds_for_one_generation) {
 }
 END_TEST
 
-START_TEST(sharing_forgets_passes_and_keeps_no_agreed_ones) {
+START_TEST(sharing_drops_passes_and_keeps_only_those_without_agreement) {
   static char named;
   sdg_tag_touch(&named);
   uint64_t generation = sdg_tag_generation(&named);
@@ -199,7 +199,8 @@ int main(void) {
   tcase_add_test(cases, generations_are_never_reused);
   tcase_add_test(cases, a_label_holds_for_one_generation);
   tcase_add_test(cases, a_place_holds_for_one_generation);
-  tcase_add_test(cases, sharing_forgets_passes_and_keeps_no_agreed_ones);
+  tcase_add_test(cases,
+                 sharing_drops_passes_and_keeps_only_those_without_agreement);
   tcase_add_test(cases, the_table_grows_and_keeps_what_it_knows);
   tcase_add_test(cases, short_lived_descriptors_do_not_fill_the_table);
   tcase_add_test(cases, readers_find_a_descriptor_while_others_are_added);

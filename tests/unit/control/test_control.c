@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges between ranks, and what programs may do to them meanwhile.
+// Exchanges between ranks, and how programs may disturb them.
 #include <pthread.h>
 
 #include "src/bootstrap/shm.h"
@@ -22,8 +22,8 @@ START_TEST(every_record_arrives_whole_and_in_order) {
 }
 END_TEST
 
-// Makes `turns` steps at its own pace, of which rank 1 makes `odd` otherwise;
-// everybody learns how often a difference was seen, on any rank.
+// Each rank makes `turns` steps at its own pace; rank 1 makes step `odd`
+// differently. Then all ranks learn how often a difference was seen.
 static sdg_status_t steps(sdg_control_t *control, int size, uint32_t turns,
                           uint32_t odd, int *out_seen) {
   buffers_t in;
@@ -33,7 +33,7 @@ static sdg_status_t steps(sdg_control_t *control, int size, uint32_t turns,
     seen +=
         sdg_control_step(control, 0, turn,
                          turn * 3 + (rank == 1 && turn == odd), peers, 2) >= 0;
-  ranks_sleep_ms(ranks_over_tcp() ? 500 : 0); // steps are told now and then
+  ranks_sleep_ms(ranks_over_tcp() ? 500 : 0); // TCP sends steps at times
   SDG_TRY(sdg_control_exchange(control, 0, everybody, size, &seen, sizeof seen,
                                in.all, in.bytes, "a test"));
   *out_seen = 0;
@@ -106,7 +106,7 @@ START_TEST(half_a_step_that_is_zero_equals_any) {
 }
 END_TEST
 
-START_TEST(ends_that_differ_are_seen) {
+START_TEST(ranks_that_end_at_different_steps_are_reported) {
   ranks_t *ranks = ranks_init(3, 30);
   ranks_run(ranks, body_ends_differ);
   for (int r = 0; r < ranks->size; r++)
@@ -115,7 +115,7 @@ START_TEST(ends_that_differ_are_seen) {
 }
 END_TEST
 
-// Rows and columns of a 2 x 2 mesh, and all, in turn on one channel.
+// Rows and columns of a 2 x 2 mesh, then all ranks, in turn on one channel.
 static sdg_status_t body_groups(sdg_control_t *control, ranks_t *ranks) {
   int rank = sdg_control_rank(control);
   int row[2] = {rank / 2 * 2, rank / 2 * 2 + 1};
@@ -184,7 +184,7 @@ static sdg_status_t body_threads(sdg_control_t *control, ranks_t *ranks) {
     work[i] = (thread_work_t){control, i, ranks->size, SDG_OK};
     pthread_create(&thread[i], NULL, thread_talk, &work[i]);
   }
-  for (int i = 0; i < 200; i++) { // as a watchdog does
+  for (int i = 0; i < 200; i++) { // like a watchdog
     char what[32];
     for (int r = 0; r < ranks->size; r++)
       if (sdg_control_count_of(control, i % 3, r, what, sizeof what) > 200 ||
@@ -226,7 +226,7 @@ static sdg_status_t body_arguments(sdg_control_t *control, ranks_t *ranks) {
                              bad[i].count, mine, bad[i].bytes, in.all, in.bytes,
                              "a test") != SDG_E_INTERNAL)
       return sdg_fail(SDG_E_RENDEZVOUS, "case %zu was accepted", i);
-  // A wrong use is no failure of the job.
+  // A wrong use does not make the job fail.
   return talk(control, 0, everybody, 1, 3);
 }
 
@@ -246,7 +246,7 @@ static sdg_status_t body_close_all(sdg_control_t *control, ranks_t *ranks) {
     for (int fd = 3; fd < 1024; fd++)
       close(fd);
   SDG_TRY(exchange_once(control, "call 1"));
-  ranks_sleep_ms(rank == 0 ? 400 : 0); // the other asks whether we live
+  ranks_sleep_ms(rank == 0 ? 400 : 0); // the other checks this one
   SDG_TRY(sdg_control_check(control, 1));
   SDG_TRY(exchange_once(control, "call 2"));
   if (rank == 0) {
@@ -257,7 +257,7 @@ static sdg_status_t body_close_all(sdg_control_t *control, ranks_t *ranks) {
   return exchange_once(control, "call 3");
 }
 
-START_TEST(a_program_that_closes_all_descriptors_lives_until_it_dies) {
+START_TEST(a_program_that_closes_all_descriptors_still_holds_its_rank) {
   ranks_t *ranks = ranks_init(2, 30);
   ranks_start(ranks, body_close_all);
   ranks_await(ranks, 0, 1);
@@ -276,7 +276,7 @@ static sdg_status_t body_fork(sdg_control_t *control, ranks_t *ranks) {
   int rank = sdg_control_rank(control);
   if (rank == 0) {
     pid_t child = fork();
-    if (child == 0) { // outlives the rank, and must not stand for it
+    if (child == 0) { // outlives the rank, but is not it
       sdg_control_leave(control);
       sdg_control_fail(control, SDG_E_INTERNAL, "not a rank");
       int refused = exchange_once(control, "a child") == SDG_E_INTERNAL;
@@ -294,7 +294,7 @@ static sdg_status_t body_fork(sdg_control_t *control, ranks_t *ranks) {
   return exchange_once(control, "call 2");
 }
 
-START_TEST(a_forked_child_neither_speaks_nor_lives_for_its_rank) {
+START_TEST(a_forked_child_does_not_count_as_its_rank) {
   ranks_t *ranks = ranks_init(2, 30);
   ranks_run(ranks, body_fork);
   int stage = atomic_exchange(&ranks->result[7].stage, 3);
@@ -346,14 +346,14 @@ int main(void) {
   tcase_add_test(cases, equal_steps_are_no_divergence);
   tcase_add_test(cases, a_step_that_differs_is_seen_by_the_later_rank);
   tcase_add_test(cases, half_a_step_that_is_zero_equals_any);
-  tcase_add_test(cases, ends_that_differ_are_seen);
+  tcase_add_test(cases, ranks_that_end_at_different_steps_are_reported);
   tcase_add_test(cases, a_rank_outside_the_group_is_not_needed);
   tcase_add_test(cases, threads_on_different_channels_are_independent);
   tcase_add_test(cases, wrong_arguments_are_refused_and_harm_nothing);
-  if (!ranks_over_tcp()) // there it has closed its connections
+  if (!ranks_over_tcp()) // over TCP it has closed its connections
     tcase_add_test(cases,
-                   a_program_that_closes_all_descriptors_lives_until_it_dies);
-  tcase_add_test(cases, a_forked_child_neither_speaks_nor_lives_for_its_rank);
+                   a_program_that_closes_all_descriptors_still_holds_its_rank);
+  tcase_add_test(cases, a_forked_child_does_not_count_as_its_rank);
   tcase_add_test(cases, signals_do_not_disturb_an_exchange);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

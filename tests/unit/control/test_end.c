@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of every wait on a rank that does not come: dead, gone, stopped,
-// diverged or failed.
+// Every wait for a rank ends if that rank died, ended, was stopped, diverged or
+// failed.
 #include "tests/unit/record_exchange.h"
 
 // One rank stops taking part after one exchange; the others wait for it.
@@ -21,14 +21,14 @@ static void wait_start(ranks_t *ranks, int absent) {
   ranks_start(ranks, body_wait);
   for (int r = 0; r < ranks->size; r++)
     ranks_await(ranks, r, 1);
-  ranks_sleep_ms(100); // until the others sleep in the wait
+  ranks_sleep_ms(100); // until the others wait asleep
 }
 
 START_TEST(a_killed_rank_ends_the_wait_of_all_even_as_a_zombie) {
   ranks_t *ranks = ranks_init(4, 30);
   wait_start(ranks, 2);
   double start = ranks_now();
-  ranks_signal(ranks, 2, SIGKILL); // and is not waited for until all is over
+  ranks_signal(ranks, 2, SIGKILL); // its process stays a zombie until the end
   for (int r = 0; r < 4; r++)
     if (r != 2)
       ranks_wait_one(ranks, r);
@@ -68,7 +68,7 @@ static sdg_status_t body_talk_on(sdg_control_t *control, ranks_t *ranks) {
   }
 }
 
-START_TEST(whichever_rank_is_killed_whenever_the_others_end_soon) {
+START_TEST(if_any_rank_is_killed_at_any_time_the_others_end_soon) {
   unsigned seed = 1;
   for (int turn = 0; turn < 30; turn++) {
     ranks_t *ranks = ranks_init(3, 30);
@@ -114,14 +114,14 @@ START_TEST(a_stopped_rank_is_a_timeout_that_names_it) {
   ck_assert(ranks_said(ranks, "has waited ",
                        "at call 12 cudnnConvolutionForward for rank 2 (at "
                        "call 11 cudnnPoolingForward"));
-  ranks_unlock(ranks); // rank 2 was last
+  ranks_unlock(ranks); // rank 2 was the last to end
   ranks_fini(ranks);
 }
 END_TEST
 
 START_TEST(a_wait_does_not_time_out_because_its_own_process_was_stopped) {
   ranks_t *ranks = ranks_init(2, 2);
-  // With two ranks nobody plays rank 2: both make both exchanges.
+  // With two ranks no rank stops: both make both exchanges.
   ranks_start(ranks, NULL);
   ranks_wait(ranks);
   ranks_assert(ranks, 0, SDG_OK);
@@ -160,7 +160,8 @@ START_TEST(a_rank_that_waits_for_a_rank_that_left_names_it) {
 END_TEST
 
 static sdg_status_t body_last_words(sdg_control_t *control, ranks_t *ranks) {
-  // Each exchange's last record is still read although its rank is gone.
+  // The last record of each exchange can still be read after its rank has
+  // ended.
   (void)ranks;
   return talk(control, 0, everybody, sdg_control_size(control), 5);
 }
@@ -176,7 +177,7 @@ START_TEST(the_last_record_of_a_rank_that_left_still_arrives) {
 }
 END_TEST
 
-// A check of a job that has failed; over TCP word of it comes a moment later.
+// Checks for a failure of the job, which takes a moment to arrive over TCP.
 static sdg_status_t check_for_failure(sdg_control_t *control) {
   for (int ms = 0; ranks_over_tcp() && ms < 10000; ms++) {
     if (sdg_control_check(control, 0) != SDG_OK)
@@ -189,7 +190,7 @@ static sdg_status_t check_for_failure(sdg_control_t *control) {
 static sdg_status_t body_diverge(sdg_control_t *control, ranks_t *ranks) {
   int rank = sdg_control_rank(control);
   sdg_control_count(control, 0, 4, "cudnnActivationForward");
-  if (rank == 1) { // goes on to call 5 without the exchange of call 4
+  if (rank == 1) { // continues with call 5 without the exchange of call 4
     ranks_await(ranks, 0, 1);
     ranks_sleep_ms(100);
     sdg_control_count(control, 0, 5, "cudnnReduceTensor");
@@ -202,7 +203,7 @@ static sdg_status_t body_diverge(sdg_control_t *control, ranks_t *ranks) {
   return status;
 }
 
-START_TEST(a_peer_that_passed_us_is_a_divergence_at_once_on_all_ranks) {
+START_TEST(a_peer_that_passed_an_exchange_is_a_divergence_on_all_ranks) {
   ranks_t *ranks = ranks_init(3, 30);
   ranks_run(ranks, body_diverge);
   for (int r = 0; r < 3; r++) {
@@ -215,15 +216,15 @@ START_TEST(a_peer_that_passed_us_is_a_divergence_at_once_on_all_ranks) {
 }
 END_TEST
 
-// Counts and exchanges as the capture does, to see that a peer which is
-// rightly one call ahead is never taken for a diverged one.
+// Counts and exchanges like the capture: a peer that is rightly one call ahead
+// must never count as diverged.
 static sdg_status_t body_count(sdg_control_t *control, ranks_t *ranks) {
   (void)ranks;
   unsigned calls = ranks_over_tcp() ? 1000 : 3000;
   for (unsigned call = 1; call <= calls; call++) {
     sdg_control_count(control, 0, call, "cudnnConvolutionForward");
     if (call % 97 == (unsigned)sdg_control_rank(control))
-      ranks_sleep_ms(60); // long enough for the others to look after us
+      ranks_sleep_ms(60); // long enough for the others to check this rank
     if (call % 3 == 0)
       SDG_TRY(exchange_once(control, "a call"));
   }
@@ -248,7 +249,7 @@ static sdg_status_t body_fail(sdg_control_t *control, ranks_t *ranks) {
     return SDG_OK;
   }
   sdg_status_t status = exchange_once(control, "call 2");
-  // It stays so: for the watchdog and for later calls.
+  // The failure stays, for the watchdog and for later calls.
   if (sdg_control_check(control, 0) != status ||
       exchange_once(control, "call 3") != status)
     return sdg_fail(SDG_E_INTERNAL, "the failure was forgotten");
@@ -278,12 +279,12 @@ static sdg_status_t body_check(sdg_control_t *control, ranks_t *ranks) {
       pause();
   }
   if (rank == 2)
-    return SDG_OK; // leaves, which is no failure
+    return SDG_OK; // leaves, which is not a failure
   ranks_await(ranks, 1, 2);
   return check_for_failure(control);
 }
 
-START_TEST(a_check_finds_the_dead_but_not_those_who_left) {
+START_TEST(a_check_reports_dead_ranks_but_not_ranks_that_left) {
   ranks_t *ranks = ranks_init(3, 30);
   ranks_start(ranks, body_check);
   ranks_wait_one(ranks, 2);
@@ -304,17 +305,17 @@ int main(void) {
   tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
   tcase_add_test(cases, a_killed_rank_ends_the_wait_of_all_even_as_a_zombie);
   tcase_add_test(cases, a_killed_rank_0_ends_the_wait_of_all);
-  tcase_add_test(cases, whichever_rank_is_killed_whenever_the_others_end_soon);
+  tcase_add_test(cases, if_any_rank_is_killed_at_any_time_the_others_end_soon);
   tcase_add_test(cases, a_stopped_rank_is_a_timeout_that_names_it);
   tcase_add_test(cases,
                  a_wait_does_not_time_out_because_its_own_process_was_stopped);
   tcase_add_test(cases, a_rank_that_waits_for_a_rank_that_left_names_it);
   tcase_add_test(cases, the_last_record_of_a_rank_that_left_still_arrives);
   tcase_add_test(cases,
-                 a_peer_that_passed_us_is_a_divergence_at_once_on_all_ranks);
+                 a_peer_that_passed_an_exchange_is_a_divergence_on_all_ranks);
   tcase_add_test(cases, a_peer_that_is_ahead_after_its_record_has_not_diverged);
   tcase_add_test(cases, the_first_failure_reported_reaches_every_rank);
-  tcase_add_test(cases, a_check_finds_the_dead_but_not_those_who_left);
+  tcase_add_test(cases, a_check_reports_dead_ranks_but_not_ranks_that_left);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

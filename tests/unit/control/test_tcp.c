@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks meet over TCP: the proofs, who is let in, what strangers can do,
-// and what the rules for messages are good for.
+// How ranks find each other over TCP: the proofs, who may join, what strangers
+// can do, and messages that break the rules.
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -128,7 +128,7 @@ START_TEST(a_secret_comes_from_the_environment_or_a_private_file) {
 }
 END_TEST
 
-// ---- who is let in --------------------------------------------------------
+// ---- who may join ---------------------------------------------------------
 
 START_TEST(one_port_serves_jobs_one_after_the_other) {
   ranks_t *ranks = tcp_init(3, 20);
@@ -195,7 +195,7 @@ START_TEST(places_that_cannot_be_used_are_refused_at_once) {
 }
 END_TEST
 
-START_TEST(without_a_secret_nothing_is_begun) {
+START_TEST(a_tcp_rendezvous_needs_a_secret) {
   ranks_t *ranks = tcp_init(2, 20);
   sdg_control_t *control;
   unsetenv("SUNDOG_SECRET");
@@ -226,7 +226,7 @@ START_TEST(a_rank_with_another_secret_fails_at_once) {
 END_TEST
 
 // Each machine has its own folder of locks.
-START_TEST(two_machines_with_one_rank_are_an_error_on_all) {
+START_TEST(two_machines_with_the_same_rank_are_an_error_on_all_ranks) {
   ranks_t *ranks = tcp_init(3, 20);
   char folder[] = "/tmp/sdg-test-XXXXXX", inner[64];
   ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -268,8 +268,8 @@ static int stranger(const ranks_t *ranks) {
   return fd;
 }
 
-// Random bytes in random pieces, with and without a right beginning; those who
-// connect and say nothing; those who go at once.
+// Strangers that send random bytes in random pieces, with and without a right
+// beginning; that send nothing; that close at once.
 START_TEST(strangers_do_not_disturb_a_job) {
   ranks_t *ranks = tcp_init(3, 20);
   unsigned seed = 12345;
@@ -291,11 +291,12 @@ START_TEST(strangers_do_not_disturb_a_job) {
       at += piece;
     }
     if (turn % 2 == 0 && open_count < 300)
-      open_fds[open_count++] = fd; // never says the rest
+      open_fds[open_count++] = fd; // never sends the rest
     else
       close(fd);
   }
-  // 300 that hold on, more than rank 0 listens to: the real ones get in.
+  // 300 open connections, more than rank 0 has room for: real ranks can still
+  // join.
   double start = ranks_now();
   ranks_start_one(ranks, 1, ranks_meet);
   ranks_start_one(ranks, 2, ranks_meet);
@@ -308,7 +309,7 @@ START_TEST(strangers_do_not_disturb_a_job) {
 }
 END_TEST
 
-// A byte now and then, all the time, from more than the places there are.
+// More strangers than rank 0 has room for, each sending a byte at intervals.
 START_TEST(slow_strangers_do_not_keep_a_rank_out) {
   ranks_t *ranks = tcp_init(2, 20);
   static const char hello[40] = {0x31, 0x70, 0x63, 0x74,
@@ -332,8 +333,8 @@ START_TEST(slow_strangers_do_not_keep_a_rank_out) {
 }
 END_TEST
 
-// Whoever sends without end is dropped at the first wrong word.
-START_TEST(a_flood_of_bytes_is_not_kept) {
+// A stranger that sends without end is dropped at the first wrong word.
+START_TEST(a_stranger_that_sends_without_end_is_dropped) {
   ranks_t *ranks = tcp_init(2, 20);
   static char much[1 << 16];
   ranks_start_one(ranks, 0, ranks_hold);
@@ -362,8 +363,8 @@ START_TEST(a_flood_of_bytes_is_not_kept) {
 }
 END_TEST
 
-// After all have met nobody listens any more.
-START_TEST(a_job_that_has_met_is_closed) {
+// After all ranks have joined, no process listens.
+START_TEST(a_complete_job_accepts_no_connections) {
   ranks_t *ranks = tcp_init(2, 20);
   sdg_meeting_point_t point;
   ranks_start(ranks, ranks_hold);
@@ -383,7 +384,7 @@ START_TEST(a_job_that_has_met_is_closed) {
 }
 END_TEST
 
-// ---- one that knows the secret and breaks the rules -----------------------
+// ---- a process with the secret that breaks the rules ----------------------
 
 static void bytes_get(int fd, void *out, size_t bytes) {
   ck_assert_int_eq(recv(fd, out, bytes, MSG_WAITALL), (ssize_t)bytes);
@@ -429,7 +430,7 @@ START_TEST(messages_that_break_the_rules_end_in_an_error) {
   for (int turn = 0; turn < 200; turn++) {
     for (size_t i = 0; i < sizeof message.body; i++)
       message.body[i] = (unsigned char)(rand_r(&seed) >> 7);
-    // Small words, so that some are right.
+    // Small numbers, so that some are valid.
     for (size_t i = 0; i < 24; i += 4)
       memcpy(message.body + i,
              &(uint32_t){(uint32_t)rand_r(&seed) >> (rand_r(&seed) % 31)}, 4);
@@ -455,7 +456,7 @@ END_TEST
 
 // ---- what programs do to a process ----------------------------------------
 
-#ifndef __SANITIZE_THREAD__ // which sees what the program does as a race
+#ifndef __SANITIZE_THREAD__ // it reports what the program does as a race
 static sdg_status_t body_close_all(sdg_control_t *control, ranks_t *ranks) {
   SDG_TRY(ranks_meet(control, ranks));
   if (sdg_control_rank(control) == 0)
@@ -478,7 +479,7 @@ START_TEST(a_program_that_closes_all_descriptors_fails_soon) {
 END_TEST
 #endif
 
-// The end of a process comes right behind what it said last.
+// A process ends right after its last message.
 static sdg_status_t body_last_words(sdg_control_t *control, ranks_t *ranks) {
   static const int both[] = {0, 1};
   char all[2][SDG_CHANNEL_RECORD_BYTES];
@@ -486,7 +487,7 @@ static sdg_status_t body_last_words(sdg_control_t *control, ranks_t *ranks) {
   (void)ranks;
   int rank = sdg_control_rank(control);
   if (rank == 0)
-    ranks_sleep_ms(300); // the other is gone by then
+    ranks_sleep_ms(300); // the other rank has ended by then
   return sdg_control_exchange(control, 3, both, 2, &rank, sizeof rank, all,
                               bytes, "the last call");
 }
@@ -511,13 +512,14 @@ int main(void) {
   tcase_add_test(cases, one_port_serves_jobs_one_after_the_other);
   tcase_add_test(cases, names_and_ipv6_are_places_too);
   tcase_add_test(cases, places_that_cannot_be_used_are_refused_at_once);
-  tcase_add_test(cases, without_a_secret_nothing_is_begun);
+  tcase_add_test(cases, a_tcp_rendezvous_needs_a_secret);
   tcase_add_test(cases, a_rank_with_another_secret_fails_at_once);
-  tcase_add_test(cases, two_machines_with_one_rank_are_an_error_on_all);
+  tcase_add_test(cases,
+                 two_machines_with_the_same_rank_are_an_error_on_all_ranks);
   tcase_add_test(cases, strangers_do_not_disturb_a_job);
   tcase_add_test(cases, slow_strangers_do_not_keep_a_rank_out);
-  tcase_add_test(cases, a_flood_of_bytes_is_not_kept);
-  tcase_add_test(cases, a_job_that_has_met_is_closed);
+  tcase_add_test(cases, a_stranger_that_sends_without_end_is_dropped);
+  tcase_add_test(cases, a_complete_job_accepts_no_connections);
   tcase_add_loop_test(cases, messages_that_break_the_rules_end_in_an_error, 0,
                       6);
 #ifndef __SANITIZE_THREAD__

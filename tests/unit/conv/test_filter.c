@@ -19,8 +19,8 @@
 
 enum { DIMS = 4, MAX = 12, ELEMENTS = 8192, AXES = 2 };
 
-// Dimensions 2 and 3 are split over the first and second axis of the mesh; N
-// instead of W, sometimes.
+// Dimensions 2 and 3 are split over the first and second axis of the mesh;
+// sometimes N instead of dimension 3.
 typedef struct problem {
   bool wrap[DIMS], refuse_views, sums, adjoint;
   float beta;
@@ -47,7 +47,7 @@ static float weight(int64_t k, int64_t c, int64_t i, int64_t j) {
   return (float)(1 + (k * 7 + c * 2 + i * 3 + j) % 5);
 }
 
-// Whether a tap on an output sees row `at`, in one dimension.
+// Returns whether a tap of an output sees row `at`, in one dimension.
 static bool sees(const problem_t *p, int d, int64_t o, int64_t tap,
                  int64_t at) {
   const sdg_window_t *w = &p->window[d];
@@ -73,7 +73,8 @@ static float x_want(const problem_t *p, const int64_t *at) {
   return sum;
 }
 
-// Where a tap on an output sees x, in one dimension; -1: in the padding.
+// Returns the row of x that a tap of an output sees, in one dimension; -1:
+// padding.
 static int64_t seen_by(const problem_t *p, int d, int64_t o, int64_t tap) {
   const sdg_window_t *w = &p->window[d];
   int64_t row = o * w->stride - w->pad + tap * w->dilation;
@@ -82,7 +83,7 @@ static int64_t seen_by(const problem_t *p, int d, int64_t o, int64_t tap) {
   return row < p->x_extent[d] ? row : -1;
 }
 
-// The filter's gradient from the outputs in a box.
+// Returns the filter's gradient from the outputs in a box.
 static float w_want(const problem_t *p, const sdg_box_t *y, const int64_t *at) {
   float sum = p->beta == 0 ? 0 : p->beta * old_value(at);
   for (int64_t n = y->dim[0].lo; n < y->dim[0].hi; n++)
@@ -142,7 +143,7 @@ static bool windows_draw(problem_t *p) {
       return false;
   }
   p->y_extent[1] = random_in(1, 3);
-  // One element on every rank may be the same one, and is refused.
+  // One element on every rank may be the same element, so sundog refuses it.
   return p->x_extent[2] > pieces_of(p, 2) || p->y_extent[2] > pieces_of(p, 2) ||
          p->x_extent[3] > pieces_of(p, 3) || p->y_extent[3] > pieces_of(p, 3);
 }
@@ -154,7 +155,8 @@ static bool all_hold(const sdg_part_t *part) {
   return true;
 }
 
-// The same on every rank, as the state of random numbers is.
+// Draws the same on every rank, because the state of random numbers is the
+// same.
 static void problem_draw(problem_t *p) {
   static const sdg_strategy_t strategies[] = {
       SDG_STRATEGY_AUTO, SDG_STRATEGY_AUTO, SDG_STRATEGY_EXTEND};
@@ -169,8 +171,8 @@ static void problem_draw(problem_t *p) {
                                !batch && mesh->axes > 1 ? 1 : -1}};
   while (!windows_draw(p))
     ;
-  // Images of a domain that begin in different phases of the stride are made in
-  // one strip only if the windows overlap.
+  // Images of a periodic domain that begin in different phases of the stride
+  // are computed in one strip only if the windows overlap.
   for (int d = 2; d < DIMS; d++)
     if (p->wrap[d] && p->window[d].stride > sdg_window_span(&p->window[d]))
       p->refuse_views = false;
@@ -183,7 +185,7 @@ static void problem_draw(problem_t *p) {
                              &p->y_part[d]));
     if (all_hold(&p->y_part[d]) && random_in(0, 2))
       continue;
-    // Any other parts will do.
+    // Any other parts are legal.
     sdg_part_fini(&p->y_part[d]);
     p->y_part[d] = part_random(p->y_extent[d], pieces);
   }
@@ -282,7 +284,7 @@ static void filter_make(const problem_t *p, sdg_operand_t *operand,
   REQUIRE(stride <= ELEMENTS);
 }
 
-// dy is operand 1, the filter the one that is left.
+// dy is operand 1; the filter is operand 0 or 2, the other than `x_operand`.
 static void program_make(const problem_t *p, int rank, int x_operand,
                          program_t *out) {
   *out = (program_t){
@@ -321,7 +323,7 @@ static void program_free(program_t *program) {
     sdg_placement_fini(&program->tagging.placement[i]);
 }
 
-// Plans with what the streams do in the worst order.
+// Plans a call and carries it out; the streams run in the worst order.
 static void plan_carry_out(program_t *q, sdg_plan_t *plan) {
   sdg_comm_t *comm;
   sdg_outcome_t outcome = {0};
@@ -334,7 +336,7 @@ static void plan_carry_out(program_t *q, sdg_plan_t *plan) {
   REQUIRE_MSG(outcome.vendor == 0, "a sub-call is refused: %d", outcome.vendor);
 }
 
-// Where rows alone are split, and outputs belong to whose windows they are.
+// If only rows are split, and a rank owns the outputs whose centres it owns.
 static void memory_check(const problem_t *p, const program_t *q,
                          const sdg_plan_t *plan, int operand) {
   sdg_part_t part;
@@ -473,7 +475,7 @@ static void problems_body(int rank) {
     random_state = common;
     problem_free(&problem);
   }
-  // Every rank makes about as many as the others.
+  // Every rank makes about the same number.
   REQUIRE(run_one != dgrad_run || sdg_job_size() == 1 || adjoints > 0);
 }
 
@@ -550,7 +552,7 @@ static void channels_body(int rank) {
   filter_make(&p, &q.call.operand[0], SDG_ROLE_W, &q);
   operand_make(&q.call.operand[1], SDG_ROLE_DY, &q.y, &q.y_box, false, y_data);
   operand_make(&q.call.operand[2], SDG_ROLE_DX, &q.x, &q.x_box, false, x_data);
-  q.call.operand[2].extent[1] = 2; // the filter's, as on one device
+  q.call.operand[2].extent[1] = 2; // wrong for the filter
   REQUIRE(dgrad_status(&q, &p.beta) == (int)SDG_E_SPLIT_DIMENSION);
   program_free(&q);
   sdg_part_fini(&p.x_part[1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans and queries of convolutions, on a cuDNN of host functions that refuses
-// what the test says.
+// the calls that a test names.
 #include "rules/conv/rule.h"
 
 #include <string.h>
@@ -12,15 +12,15 @@
 
 enum { RANKS = 3, ROWS = 30, COLUMNS = 8 };
 
-// ---- an engine with likes and dislikes ------------------------------------
+// ---- an engine that refuses some calls ------------------------------------
 
-// Algorithm 1 takes no x of fewer rows than this; if so said, 0 and 1 none
-// without padding, the others none with it or of no more rows than a rank has:
-// what is assembled has neither.
+// Algorithm 1 refuses an x with fewer rows than this. With padding_only, 0 and
+// 1 refuse an x without padding; others refuse padding, and an x with no more
+// rows than a rank has (an assembled x has more, and no padding).
 static int rows_least;
 static bool padding_only;
 
-// More for what is assembled than for the program's own rows.
+// An assembled x needs a larger workspace than the program's own rows.
 static size_t workspace_of(const fake_tensor_t *x, int algo) {
   return (size_t)(algo + 1) * 100 * (size_t)x->extent[2];
 }
@@ -48,7 +48,7 @@ static cudnnStatus_t get_workspace(cudnnHandle_t handle,
   return CUDNN_STATUS_SUCCESS;
 }
 
-static bool chooses = true; // the engine knows an algorithm for everything
+static bool chooses = true; // the engine suggests an algorithm for every call
 
 static cudnnStatus_t get_algorithm(cudnnHandle_t handle,
                                    const cudnnTensorDescriptor_t x,
@@ -94,7 +94,7 @@ static const job_fake_t engine[] = {
     JOB_FAKE(cudnnConvolutionBiasActivationForward, bias_forward),
 };
 
-// ---- a call of 3x3 on a middle rank ---------------------------------------
+// ---- a 3x3 convolution on a middle rank -----------------------------------
 
 static fake_conv_t conv_3x3 = {2, {1, 1}, {1, 1}, {1, 1}};
 static fake_tensor_t x_10 = {4, {1, 2, 10, COLUMNS}, {160, 80, COLUMNS, 1}};
@@ -184,7 +184,7 @@ static void strategy_expect(int algo, const char *strategy) {
   ck_assert_int_eq((int)plan_ask(algo, bytes, &enough), 0);
   ck_assert_str_eq(enough->strategy, strategy);
   ck_assert_int_eq((int)plan_ask(algo, bytes - 1, &short_of_one), 0);
-  // With a byte less the plan brings its own.
+  // With a byte less the plan allocates its own.
   ck_assert_uint_gt(short_of_one->scratch_bytes, enough->scratch_bytes);
   ck_assert_str_eq(sdg_last_error(), "");
   sdg_plan_destroy(enough);
@@ -206,20 +206,20 @@ START_TEST(strips_may_use_another_algorithm_than_the_call) {
 }
 END_TEST
 
-// Silently: nothing is wrong.
+// Without a message, because nothing is wrong.
 START_TEST(calls_that_repair_cannot_do_use_extend) {
-  padding_only = true; // algorithms from 2 up take what is assembled
+  padding_only = true; // algorithms from 2 up accept an assembled x
   chooses = false;
   strategy_expect(2, "extend");
 }
 END_TEST
 
-START_TEST(an_algorithm_that_nothing_takes_is_the_engines_word) {
+START_TEST(an_algorithm_that_the_engine_refuses_returns_its_status) {
   rows_least = 1000;
   int vendor;
   ck_assert_uint_eq(workspace_ask(1, &vendor), 12345);
   ck_assert_int_eq(vendor, CUDNN_STATUS_NOT_SUPPORTED);
-  // Whatever it would choose for the pieces.
+  // Even if it would choose another for the pieces.
   sdg_plan_t *plan;
   ck_assert_int_eq((int)plan_ask(1, 0, &plan), 0);
   ck_assert_int_eq(plan->refusal, CUDNN_STATUS_NOT_SUPPORTED);
@@ -247,7 +247,7 @@ START_TEST(a_call_without_z_reaches_the_real_function) {
 }
 END_TEST
 
-START_TEST(z_is_described_by_its_own_strides) {
+START_TEST(z_keeps_its_own_strides) {
   static const float one = 1;
   struct sdg_args_cudnnConvolutionBiasActivationForward args = {
       .xDesc = (cudnnTensorDescriptor_t)&x_10,
@@ -269,7 +269,7 @@ START_TEST(z_is_described_by_its_own_strides) {
 }
 END_TEST
 
-START_TEST(a_stride_that_the_vendors_int_cannot_hold_is_refused) {
+START_TEST(a_stride_beyond_an_int_is_refused) {
   sdg_plan_t *plan;
   static const float zero;
   struct sdg_args_cudnnConvolutionForward args = {.beta = &zero};
@@ -289,10 +289,11 @@ int main(void) {
   tcase_add_test(cases, the_workspace_that_a_query_names_is_enough_and_no_more);
   tcase_add_test(cases, strips_may_use_another_algorithm_than_the_call);
   tcase_add_test(cases, calls_that_repair_cannot_do_use_extend);
-  tcase_add_test(cases, an_algorithm_that_nothing_takes_is_the_engines_word);
+  tcase_add_test(cases,
+                 an_algorithm_that_the_engine_refuses_returns_its_status);
   tcase_add_test(cases, a_call_without_z_reaches_the_real_function);
-  tcase_add_test(cases, z_is_described_by_its_own_strides);
-  tcase_add_test(cases, a_stride_that_the_vendors_int_cannot_hold_is_refused);
+  tcase_add_test(cases, z_keeps_its_own_strides);
+  tcase_add_test(cases, a_stride_beyond_an_int_is_refused);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -14,7 +14,7 @@
 
 enum { CASES = 20000, ARENA_BYTES = 1 << 16 };
 
-static int calls; // of the runtime
+static int calls; // calls of the runtime
 
 static cudaError_t fake_memcpy(void *to, const void *from, size_t bytes,
                                enum cudaMemcpyKind kind, cudaStream_t stream) {
@@ -86,7 +86,7 @@ static int random_below(int n) {
   return (int)random_in(0, n - 1);
 }
 
-// A tensor of `extent` whose dimensions nest in random order, with gaps.
+// Draws strides for a tensor: dimensions in random order, with gaps.
 static void strides_random(const int64_t *extent, int dims, int64_t *stride) {
   int order[SDG_DIMS_MAX];
   for (int d = 0; d < dims; d++) {

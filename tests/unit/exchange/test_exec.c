@@ -13,8 +13,8 @@
 
 enum { ROWS = 23, COLUMNS = 5, RANKS = 3, CALLS = 12 };
 
-// Rows of an input cut over the ranks; y[i] = x[i-2] + x[i] + x[i+2], rows
-// outside being zero. `x` is the program's and changes from call to call.
+// The rows of an input are cut over the ranks; y[i] = x[i-2] + x[i] + x[i+2],
+// with zeros outside. The program changes `x` from call to call.
 typedef struct shard {
   bool by_column; // memory order: messages are packed
   sdg_range_t own;
@@ -47,7 +47,7 @@ static void x_write(void *argument) {
           task->value * (float)(1 + i * COLUMNS + j);
 }
 
-// task->x lies at row own.lo - 2 of the assembled input.
+// task->x begins at row own.lo - 2 of the assembled input.
 static void y_compute(void *argument) {
   const task_t *task = argument;
   const sdg_range_t own = task->shard->own;
@@ -144,8 +144,8 @@ static void y_check(const shard_t *shard, const float *y, float value) {
     }
 }
 
-// Call after call on the streams that `stream_of` names, the program writing x
-// before each; nobody waits in between.
+// Makes calls on the streams that `stream_of` names, without waiting. The
+// program writes x before each.
 static void calls_run(int rank, bool by_column, int (*stream_of)(int call)) {
   static shard_t shard;
   static task_t task[CALLS];
@@ -188,8 +188,8 @@ START_TEST(lanes_order_messages_between_the_programs_work) {
 }
 END_TEST
 
-// x is written on the streams of the calls: the program orders them itself, by
-// letting each finish, but for the plans' shared scratch.
+// The program writes x on the streams of the calls and waits for each, so only
+// the plans' shared scratch needs an order.
 static void two_streams_body(int rank) {
   (void)fake_cuda_stream(2);
   static shard_t shard[2];
@@ -236,8 +236,8 @@ START_TEST(a_refused_sub_call_leaves_no_other_rank_waiting) {
 }
 END_TEST
 
-// Rank 0 sends all it has and waits for nothing; the program then overwrites
-// it.
+// Rank 0 sends all its data and receives nothing; then the program overwrites
+// the data.
 static void sender_body(int rank) {
   (void)fake_cuda_stream(2);
   static shard_t shard;
@@ -263,7 +263,7 @@ static void sender_body(int rank) {
     REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, slab[0], y, NULL, NULL,
                            SDG_COPY_HALO));
   }
-  sdg_comm_t *comm; // made where all ranks are: rank 2 has nothing to exchange
+  sdg_comm_t *comm; // made while all ranks are here: rank 2 exchanges nothing
   REQUIRE(!sdg_comm_get(plan->axes, &comm));
   task_t before = {.shard = &shard, .value = 1}, after = {&shard, 2, 0, 0, {0}};
   fake_cuda_order(FAKE_CUDA_COMM_LATE);
@@ -278,7 +278,7 @@ static void sender_body(int rank) {
   sdg_plan_destroy(plan);
 }
 
-START_TEST(data_that_a_rank_only_sends_has_left_when_the_program_continues) {
+START_TEST(sent_data_may_be_overwritten_after_the_call) {
   fake_cuda_ranks_run("y=3", sender_body);
 }
 END_TEST
@@ -291,7 +291,7 @@ static void one_gpu_body(int rank) {
   REQUIRE(strstr(sdg_last_error(), "ranks 1 and 2 are on GPU 0000:07:00.0"));
 }
 
-// As NCCL takes them for machines of their own.
+// NCCL takes each rank for a machine of its own.
 static void told_apart_body(int rank) {
   char number[12];
   sdg_comm_t *comm;
@@ -302,9 +302,8 @@ static void told_apart_body(int rank) {
   REQUIRE(sdg_comm_get(1, &comm) == SDG_OK);
 }
 
-// Every rank's row becomes the sum of all ranks' rows, and then the largest of
-// them, which it is already; rank 2 gets rank 0's. An exchange without messages
-// comes first.
+// An exchange without messages; a sum of all ranks' rows; the maximum of these,
+// which changes nothing; and rank 2 gets rank 0's row.
 static sdg_plan_t *sums_make(const sdg_call_t *call, int rank) {
   sdg_plan_t *plan = sdg_plan_create("test");
   plan->axes = plan->reduce_axes = 1;
@@ -319,7 +318,7 @@ static sdg_plan_t *sums_make(const sdg_call_t *call, int rank) {
   REQUIRE(!sdg_plan_operand(plan, call, 1, &row, &y));
   REQUIRE(!sdg_plan_scratch(plan, &row, x, &sum));
   REQUIRE(!sdg_plan_messages(plan, &first, x, NULL, 0, landed));
-  REQUIRE(!sdg_plan_exchange(plan)); // nobody has any
+  REQUIRE(!sdg_plan_exchange(plan)); // no rank has messages
   REQUIRE(
       !sdg_plan_copy(plan, SDG_LANE_MAIN, x, sum, NULL, NULL, SDG_COPY_STRIP));
   REQUIRE(!sdg_plan_reduce(plan, sum, 0, SDG_COMBINE_SUM));
@@ -365,8 +364,8 @@ START_TEST(sums_over_ranks_wait_for_the_lane_before_and_are_waited_for) {
 }
 END_TEST
 
-// A row is summed over one axis; y gets that, or, of the second call, what the
-// sum of these sums over the other axis is.
+// A row is summed over one axis, and in the second call also over the other
+// axis; y gets the sum.
 static void axes_body(int rank) {
   (void)fake_cuda_stream(2);
   static shard_t shard;
@@ -409,7 +408,7 @@ START_TEST(a_plan_sums_over_several_sets_of_axes) {
 }
 END_TEST
 
-// A row goes to the other rank along one axis, and on along the other.
+// A row goes to the next rank along one axis, then along the other axis.
 static void exchanges_body(int rank) {
   (void)fake_cuda_stream(2);
   static shard_t shard;
@@ -447,7 +446,7 @@ START_TEST(a_plan_exchanges_over_several_sets_of_axes) {
 }
 END_TEST
 
-// Steps that read the program's x read what was brought to scratch before.
+// Steps read x from scratch, to which it was fetched before.
 static void rehomed_body(int rank) {
   static shard_t shard;
   shard.own = (sdg_range_t){rank, rank + 1};
@@ -483,8 +482,8 @@ START_TEST(a_fetched_tensor_replaces_an_operand) {
 }
 END_TEST
 
-// Two calls, each on its own x; the exchange of the second goes along with the
-// first, or, where that has none, before it. The program's streams differ.
+// Two calls with different x on different streams. The exchange of the second
+// is made with that of the first, or before the first if that has none.
 static void prefetch_run(int rank, bool by_column, bool along) {
   static shard_t shard[2];
   static task_t task[2];
@@ -507,7 +506,7 @@ static void prefetch_run(int rank, bool by_column, bool along) {
   REQUIRE(!sdg_exec_run_how(
       along ? plan[0] : none, &call[0], fake_cuda_stream(1), NULL,
       &(sdg_exec_how_t){.prefetch = &prefetch}, &outcome));
-  if (!along) // a call in between has the scratch
+  if (!along) // a call in between uses the scratch
     REQUIRE(
         !sdg_exec_run(plan[0], &call[0], fake_cuda_stream(1), NULL, &outcome));
   REQUIRE(!sdg_exec_run_how(plan[1], &call[1], fake_cuda_stream(2), NULL,
@@ -586,7 +585,7 @@ START_TEST(copies_of_a_group_may_come_in_any_order) {
 }
 END_TEST
 
-// Of a row that goes to another rank: whether it can be early.
+// Cases of a row that goes to another rank: whether it can be sent early.
 enum { EARLY, WRITTEN_BEFORE, TWICE, ARRIVES_IN_PLACE, SHARED };
 static bool is_early(int what) {
   static shard_t shard;
@@ -608,7 +607,7 @@ static bool is_early(int what) {
                                  &landed));
     ck_assert(!sdg_plan_exchange(plan));
   }
-  if (what == SHARED) // it would be somewhere else than its memory
+  if (what == SHARED) // it is at another place than in the program's memory
     ck_assert(!sdg_plan_within(plan, landed, 0, &row, x, &within));
   sdg_plan_keep(plan);
   bool prefetch = sdg_plan_is_early(plan, 0);
@@ -616,7 +615,7 @@ static bool is_early(int what) {
   return prefetch;
 }
 
-START_TEST(an_exchange_is_early_that_needs_the_operand_alone) {
+START_TEST(an_exchange_that_reads_only_the_operand_can_be_early) {
   ck_assert(is_early(EARLY));
   ck_assert(!is_early(WRITTEN_BEFORE));
   ck_assert(!is_early(TWICE));
@@ -630,7 +629,7 @@ START_TEST(two_ranks_on_one_gpu_are_named_before_nccl_does) {
 }
 END_TEST
 
-START_TEST(ranks_that_nccl_takes_for_machines_may_share_a_gpu) {
+START_TEST(ranks_with_different_nccl_hostids_may_share_a_gpu) {
   fake_cuda_ranks_run("y=3", told_apart_body);
 }
 END_TEST
@@ -664,8 +663,7 @@ int main(void) {
   tcase_add_test(cases,
                  scratch_passes_from_stream_to_stream_in_the_calls_order);
   tcase_add_test(cases, a_refused_sub_call_leaves_no_other_rank_waiting);
-  tcase_add_test(
-      cases, data_that_a_rank_only_sends_has_left_when_the_program_continues);
+  tcase_add_test(cases, sent_data_may_be_overwritten_after_the_call);
   tcase_add_test(cases,
                  sums_over_ranks_wait_for_the_lane_before_and_are_waited_for);
   tcase_add_test(cases, a_plan_sums_over_several_sets_of_axes);
@@ -673,9 +671,9 @@ int main(void) {
   tcase_add_test(cases, a_fetched_tensor_replaces_an_operand);
   tcase_add_test(cases, an_exchange_may_come_before_its_call);
   tcase_add_test(cases, copies_of_a_group_may_come_in_any_order);
-  tcase_add_test(cases, an_exchange_is_early_that_needs_the_operand_alone);
+  tcase_add_test(cases, an_exchange_that_reads_only_the_operand_can_be_early);
   tcase_add_test(cases, two_ranks_on_one_gpu_are_named_before_nccl_does);
-  tcase_add_test(cases, ranks_that_nccl_takes_for_machines_may_share_a_gpu);
+  tcase_add_test(cases, ranks_with_different_nccl_hostids_may_share_a_gpu);
   tcase_add_test(cases, a_rank_has_one_device);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

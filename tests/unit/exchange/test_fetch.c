@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers made of tensors, on a runtime of host functions.
+// Digests of tensors, on a runtime of host functions.
 #include "src/exchange/tensor_digest.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 enum { CASES = 300, ROOM = 1 << 20 };
 
-static bool refuses; // every copy
-static size_t most;  // bytes of one copy
+static bool refuses; // every copy fails
+static size_t most;  // bytes of the largest copy
 
 static cudaError_t fake_memcpy(void *to, const void *from, size_t bytes,
                                enum cudaMemcpyKind kind, cudaStream_t stream) {
@@ -99,8 +99,8 @@ static uint64_t digest_of(const unsigned char *data,
   return digest;
 }
 
-// The same elements in the same order of dimensions, with other gaps, give the
-// same number; one that is changed gives another.
+// The same elements in the same order of dimensions give the same digest with
+// any gaps; a changed element gives another.
 static void case_run(void) {
   static unsigned char packed[ROOM], gapped[4 * ROOM];
   int order[4] = {0, 1, 2, 3};

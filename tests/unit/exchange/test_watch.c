@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watching thread on a runtime whose events are reached when the test says.
+// The watching thread, on a runtime whose events complete when the test says.
 #include "src/exchange/watch.h"
 
 #include <nccl.h>
@@ -15,7 +15,7 @@
 #include "tests/unit/random.h"
 #include "tests/unit/job.h"
 
-// Transfers enqueued and ended; an event stands for those at its record.
+// Transfers that were enqueued and that ended; an event counts those before it.
 enum { EVENTS = 2 };
 static atomic_int enqueued, ended, recorded[EVENTS], events, aborts;
 
@@ -67,7 +67,7 @@ static cudaError_t fake_set_device(int device) {
   return cudaSuccess;
 }
 
-// Looks; and the most transfers that one was for.
+// Looks of the thread, and the most transfers that one look waited for.
 static atomic_int look_us, looks, looked_for;
 
 static cudaError_t fake_event_query(cudaEvent_t event) {
@@ -79,7 +79,7 @@ static cudaError_t fake_event_query(cudaEvent_t event) {
     atomic_store(&looked_for, recorded_now);
   usleep((unsigned)atomic_load(&look_us));
   REQUIRE(current_device == RANKS_DEVICE);
-  // Otherwise a capture by the program would be spoilt.
+  // Otherwise a capture by the program would fail.
   REQUIRE(capture_mode == cudaStreamCaptureModeRelaxed);
   return atomic_load(&ended) >= recorded_now ? cudaSuccess : cudaErrorNotReady;
 }
@@ -167,7 +167,7 @@ static ncclResult_t fake_abort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-// Each rank's own.
+// Each rank has its own GPU.
 static cudaError_t fake_bus(char *out, int bytes, int device) {
   snprintf(out, (size_t)bytes, "0000:%02X:%02X.0", (unsigned)sdg_job_rank(),
            (unsigned)device);
@@ -209,7 +209,7 @@ static void transfer(void) {
   REQUIRE(!sdg_watch_end(SDG_OK, NULL));
 }
 
-// True once `*word` is at least `value`; false after some seconds.
+// Waits until `*word` is at least `value`; returns false after some seconds.
 static bool comes(atomic_int *word, int value) {
   for (int i = 0; i < 500; i++) {
     if (atomic_load(word) >= value)
@@ -230,7 +230,7 @@ static void rank_body(int rank) {
     body_of_rank_0();
 }
 
-// Two ranks make a communicator; one goes on with `body`, the other ends.
+// Two ranks make a communicator; one continues with `body`, the other ends.
 static void run(const char *timeout_s, void (*body)(void)) {
   body_of_rank_0 = body;
   job_run("y=2", 1, timeout_s, rank_body);
@@ -243,7 +243,7 @@ static void during_body(void) {
   REQUIRE(comes(&looks, 1));
 }
 
-// The job finishes while the thread looks, and nobody signals again.
+// The job finishes during a look; no signal follows.
 START_TEST(a_process_may_end_during_a_look) {
   run("20", during_body);
 }
@@ -263,7 +263,7 @@ START_TEST(the_last_of_several_transfers_is_watched_too) {
 }
 END_TEST
 
-// What the program enqueues behind a transfer is its own affair.
+// Work that the program enqueues after a transfer is not watched.
 static void behind_body(void) {
   transfer();
   transfer();
@@ -285,7 +285,7 @@ static void idle_body(void) {
     usleep(1000);
   }
   atomic_store(&ended, 20);
-  REQUIRE(comes(&looked_for, 20)); // what came while the first was in flight
+  REQUIRE(comes(&looked_for, 20)); // the later transfer
   usleep(900000);
   REQUIRE(!sdg_job_failed() && atomic_load(&aborts) == 0);
 }
@@ -335,12 +335,12 @@ static void lost_body(void) {
   REQUIRE(comes(&aborts, 1));
 }
 
-START_TEST(a_rank_that_left_without_its_part_is_not_waited_for) {
+START_TEST(a_rank_that_left_before_a_transfer_ends_the_wait) {
   run("20", lost_body);
 }
 END_TEST
 
-// Ranks 0 and 1 share H, 2 and 3 another H: a job within the job.
+// Ranks 0 and 1 split one tensor, ranks 2 and 3 another.
 static void groups_body(int rank) {
   sdg_comm_t *comm;
   current_device = RANKS_DEVICE;
@@ -355,7 +355,7 @@ static void groups_body(int rank) {
   REQUIRE(!sdg_job_failed());
 }
 
-START_TEST(ranks_of_other_groups_may_end_when_they_like) {
+START_TEST(ranks_of_other_groups_may_end_at_any_time) {
   job_run("d=2,y=2", 2, "20", groups_body);
 }
 END_TEST
@@ -423,8 +423,8 @@ int main(void) {
   tcase_add_test(cases, the_last_of_several_transfers_is_watched_too);
   tcase_add_test(cases, work_behind_the_last_transfer_is_not_watched);
   tcase_add_test(cases, transfers_that_end_are_no_failure);
-  tcase_add_test(cases, a_rank_that_left_without_its_part_is_not_waited_for);
-  tcase_add_test(cases, ranks_of_other_groups_may_end_when_they_like);
+  tcase_add_test(cases, a_rank_that_left_before_a_transfer_ends_the_wait);
+  tcase_add_test(cases, ranks_of_other_groups_may_end_at_any_time);
   tcase_add_test(cases, transfers_in_flight_end_when_the_job_breaks);
   tcase_add_test(cases, an_aborted_communicator_is_not_queried);
   tcase_add_test(cases,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules: which tensors a section is about.
+// Rules: which tensors a section matches.
 #include "tests/unit/rules_text.h"
 
 START_TEST(dimensions_have_their_names) {
@@ -27,20 +27,20 @@ START_TEST(sequences_have_names_of_their_own) {
   ck_assert_int_eq(sdg_dim_index(family, SDG_DIM_BATCH, 4), 1);
   ck_assert_int_eq(sdg_dim_index(family, SDG_DIM_HEAD, 4), 3);
   ck_assert_int_eq(sdg_dim_at(family, 2, 4), SDG_DIM_COUNT); // beams
-  // A split of N is one of the batch, whatever the op calls it.
+  // A split of N splits the batch, even if the op calls it otherwise.
   ck_assert_int_eq(sdg_dim_index(family, SDG_DIM_N, 4), 1);
   ck_assert_int_eq(sdg_dim_index(family, SDG_DIM_H, 4), -1);
 }
 END_TEST
 
 static const struct match {
-  const char *keys; // of a [shard] that splits H
+  const char *keys; // keys of a [shard] section that splits H
   int dims;
   int64_t extent[5];
   const char *entry;
   sdg_family_t family;
-  bool matches; // by global extents
-  bool may;     // by the same as local extents
+  bool matches; // with these as global extents
+  bool may;     // with these as local extents
 } matches[] = {
     {"", 4, {1, 3, 8, 8}, "e", SDG_FAMILY_CONV, true, true},
     {"", 5, {1, 3, 8, 8, 8}, "e", SDG_FAMILY_CONV, true, true},
@@ -105,7 +105,7 @@ static const struct match {
      false},
 };
 
-START_TEST(sections_match_what_they_say) {
+START_TEST(sections_match_the_tensors_of_their_patterns) {
   const struct match *match = &matches[_i];
   char text[256];
   sdg_rules_t rules;
@@ -131,7 +131,7 @@ START_TEST(a_local_section_before_decides_without_exchange) {
   ck_assert(!sdg_rules_may_match(&rules, SDG_FAMILY_CONV, "", narrow, 4));
   ck_assert(sdg_rules_may_match(&rules, SDG_FAMILY_CONV, "", wide, 4));
   sdg_rules_fini(&rules);
-  // About the split dimension only the ranks together can tell.
+  // A rank alone cannot decide about the split dimension.
   ck_assert_int_eq(
       (int)text_load("[local b]\nmatch = H=1\n" SHARD "split = H\n", &rules),
       0);
@@ -140,7 +140,7 @@ START_TEST(a_local_section_before_decides_without_exchange) {
 }
 END_TEST
 
-START_TEST(an_op_that_the_rules_leave_out_is_known) {
+START_TEST(an_op_that_no_section_names_is_recognised) {
   sdg_rules_t rules;
   const int64_t field[] = {1, 3, 8, 8}, head[] = {1, 3, 8, 1};
   ck_assert_int_eq((int)text_load("[local b]\nop = softmax\nmatch = W=1\n" SHARD
@@ -156,7 +156,7 @@ START_TEST(an_op_that_the_rules_leave_out_is_known) {
 }
 END_TEST
 
-START_TEST(extents_of_a_dimension_that_any_section_splits_decide_nothing) {
+START_TEST(extents_of_split_dimensions_decide_nothing_without_exchange) {
   sdg_rules_t rules;
   const int64_t extent[] = {1, 3, 8, 8};
   ck_assert_int_eq((int)text_load(SHARD "split = H\nmatch = W>=64\n" SHARD_B
@@ -228,12 +228,12 @@ int main(void) {
   TCase *cases = tcase_create("rulesmatch");
   tcase_add_test(cases, dimensions_have_their_names);
   tcase_add_test(cases, sequences_have_names_of_their_own);
-  tcase_add_loop_test(cases, sections_match_what_they_say, 0,
+  tcase_add_loop_test(cases, sections_match_the_tensors_of_their_patterns, 0,
                       sizeof matches / sizeof *matches);
   tcase_add_test(cases, a_local_section_before_decides_without_exchange);
   tcase_add_test(cases,
-                 extents_of_a_dimension_that_any_section_splits_decide_nothing);
-  tcase_add_test(cases, an_op_that_the_rules_leave_out_is_known);
+                 extents_of_split_dimensions_decide_nothing_without_exchange);
+  tcase_add_test(cases, an_op_that_no_section_names_is_recognised);
   tcase_add_test(cases, ops_are_checked_against_the_entries);
   tcase_add_test(cases, products_have_short_names);
   suite_add_tcase(suite, cases);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules: sections about products of matrices, and what programs say of
-// these.
+// Rules for products of matrices, and tags of products.
 #include "tests/unit/rules_text.h"
 
 static bool about(const sdg_rules_t *rules, const char *entry, int64_t m,
@@ -73,7 +72,7 @@ static void sizes_are(const char *text, const sdg_sizes_t *right) {
   sdg_rules_fini(&rules);
 }
 
-START_TEST(sizes_are_said_by_one_word_or_by_one_for_each) {
+START_TEST(sizes_take_one_word_or_one_for_each_dimension) {
   const sdg_sizes_t piece = SDG_SIZES_PIECE, whole = SDG_SIZES_WHOLE,
                     unsaid = SDG_SIZES_UNSAID;
   sizes_are("[shard a]\nsplit = M\nview = shard\n",
@@ -134,7 +133,7 @@ START_TEST(matrices_that_cannot_be_there_are_refused) {
 }
 END_TEST
 
-// What a program says of memory by `text`, on a mesh of y=2,x=2.
+// Parses a program's tag of memory, on a mesh of y=2,x=2.
 static sdg_status_t product_load(const char *text, sdg_section_t *out) {
   sdg_rules_t rules;
   products_load("[mesh]\ny = 2\nx = 2\n" SHARD "split = H:y\n", &rules);
@@ -197,7 +196,7 @@ START_TEST(impossible_tags_of_memory_are_refused) {
 }
 END_TEST
 
-START_TEST(programs_say_what_values_of_their_products_are) {
+START_TEST(a_tag_of_memory_may_give_values_of_products) {
   static const struct {
     const char *text;
     sdg_piece_values_t values;
@@ -218,7 +217,7 @@ START_TEST(programs_say_what_values_of_their_products_are) {
   REQUIRE(product_load("M:y; values = local; values = local", &section) ==
           SDG_E_RULES_TWICE);
   sdg_section_fini(&section);
-  // As the options say, else.
+  // Otherwise the options decide.
   sdg_rules_t rules;
   products_load("[mesh]\ny = 2\nx = 2\n" SHARD "split = H:y\n", &rules);
   sdg_options_t options = *sdg_options_get();
@@ -231,7 +230,7 @@ START_TEST(programs_say_what_values_of_their_products_are) {
 }
 END_TEST
 
-START_TEST(in_the_whole_view_programs_say_nothing) {
+START_TEST(tags_are_refused_in_the_whole_view) {
   sdg_rules_t rules;
   sdg_section_t section;
   products_load("[shard a]\nsplit = H\nview = whole\n", &rules);
@@ -254,13 +253,13 @@ int main(void) {
   TCase *cases = tcase_create("rulesmatrix");
   tcase_add_test(cases, sections_about_products_name_m_or_k_or_matmul);
   tcase_add_test(cases, matrices_may_be_elsewhere_than_the_product);
-  tcase_add_test(cases, sizes_are_said_by_one_word_or_by_one_for_each);
+  tcase_add_test(cases, sizes_take_one_word_or_one_for_each_dimension);
   tcase_add_test(cases, even_parts_are_those_of_matrices_too);
-  tcase_add_test(cases, programs_say_what_values_of_their_products_are);
+  tcase_add_test(cases, a_tag_of_memory_may_give_values_of_products);
   tcase_add_test(cases, matrices_that_cannot_be_there_are_refused);
   tcase_add_test(cases, tags_of_memory_mean_the_same_as_sections);
   tcase_add_test(cases, impossible_tags_of_memory_are_refused);
-  tcase_add_test(cases, in_the_whole_view_programs_say_nothing);
+  tcase_add_test(cases, tags_are_refused_in_the_whole_view);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

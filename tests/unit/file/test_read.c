@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules: what is read from a file and the short form, and what is said
+// Rules: what is read from a file and from the short form, and the messages
 // about faults.
 #include "tests/unit/rules_text.h"
 
@@ -98,7 +98,7 @@ START_TEST(several_axes_and_dimensions_are_read) {
 }
 END_TEST
 
-// Names of [extents] stand for their numbers, wherever the section is.
+// Names of [extents] stand for numbers, wherever this section is in the file.
 START_TEST(names_of_extents_are_their_numbers) {
   static const char text[] =
       "[shard a]\nview = shard\nsplit = H\n"
@@ -178,7 +178,7 @@ START_TEST(the_short_form_is_one_section) {
 }
 END_TEST
 
-// A section that says its window has that, whatever the option says.
+// The window of a section replaces that of the option.
 START_TEST(a_window_of_the_section_comes_first) {
   char *environment[] = {"SUNDOG_SPLIT=H; window = local", "SUNDOG_VIEW=shard",
                          "SUNDOG_WINDOW=global", NULL};
@@ -213,7 +213,7 @@ START_TEST(a_strategy_option_applies_to_the_ops_that_have_it) {
 }
 END_TEST
 
-START_TEST(a_program_can_be_left_to_tag_its_tensors) {
+START_TEST(split_tags_leaves_the_split_to_the_programs_tags) {
   char *environment[] = {"SUNDOG_SPLIT=tags", "SUNDOG_MESH=y=2,x=2",
                          "SUNDOG_VIEW=shard", "SUNDOG_STRATEGY=extend", NULL};
   sdg_rules_t rules;
@@ -347,7 +347,7 @@ static const struct bad {
     {"[local a]\nsplit = H\n", SDG_E_RULES_VALUE, 2, "key of [shard]"},
 };
 
-START_TEST(gradients_are_summed_over_the_axes_that_are_said) {
+START_TEST(gradients_are_summed_over_the_axes_of_the_key_sum) {
   static const struct {
     const char *sum;
     sdg_axes_t axes;
@@ -384,8 +384,8 @@ START_TEST(a_faulty_file_is_answered_with_place_and_word) {
 }
 END_TEST
 
-// Bytes from anywhere are answered with a status, and what is accepted is
-// within bounds. The same cases every time.
+// Any bytes must give a status, and accepted rules must be within bounds. The
+// cases are the same every time.
 START_TEST(mutated_files_are_read_or_refused) {
   static const char words[] = "[]=:;#,+-/ \t\n\0H9{*";
   char text[sizeof full];
@@ -400,7 +400,7 @@ START_TEST(mutated_files_are_read_or_refused) {
       size_t at = (state >> 8) % bytes;
       char byte =
           round % 2 ? words[(state >> 24) % sizeof words] : (char)(state >> 24);
-      if (state % 5 == 0) { // cut out a stretch
+      if (state % 5 == 0) { // removes a few bytes
         size_t end = at + state / 7 % 40 < bytes ? at + state / 7 % 40 : bytes;
         memmove(text + at, text + end, bytes - end);
         bytes -= end - at;
@@ -451,7 +451,7 @@ END_TEST
 
 START_TEST(the_longest_line_is_read_in_full) {
   char text[512] = SHARD "split = H\nparts = ";
-  // 8 for "parts = ", the list fills the rest of the line.
+  // "parts = " has 8 bytes; the list fills the rest of the line.
   size_t head = strlen(text);
   memset(text + head, '0', 196 - 8);
   memcpy(text + head + 196 - 8 - 6, "1,2,34", 6);
@@ -538,12 +538,12 @@ int main(void) {
   tcase_add_test(cases, names_of_extents_are_their_numbers);
   tcase_add_test(cases, options_are_the_defaults_of_sections);
   tcase_add_test(cases, a_strategy_option_applies_to_the_ops_that_have_it);
-  tcase_add_test(cases, a_program_can_be_left_to_tag_its_tensors);
+  tcase_add_test(cases, split_tags_leaves_the_split_to_the_programs_tags);
   tcase_add_test(cases, the_mesh_option_replaces_that_of_the_file);
   tcase_add_test(cases, the_short_form_is_one_section);
   tcase_add_test(cases, a_window_of_the_section_comes_first);
   tcase_add_test(cases, other_keys_follow_the_short_form_behind_semicolons);
-  tcase_add_test(cases, gradients_are_summed_over_the_axes_that_are_said);
+  tcase_add_test(cases, gradients_are_summed_over_the_axes_of_the_key_sum);
   tcase_add_loop_test(cases, a_faulty_file_is_answered_with_place_and_word, 0,
                       sizeof bads / sizeof *bads);
   tcase_add_test(cases, mutated_files_are_read_or_refused);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffer table against what is written down element by element.
+// The buffer table against a list of elements.
 #include "src/geometry/buffer.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { ARENA = 512, TENSORS = 8, ELEMENTS = 4096, RANKS = 6 };
 
-// A layout of random extents, dimension order and gaps.
+// Draws a layout with random extents, order of dimensions and gaps.
 static sdg_layout_t layout_draw(int dims_max) {
   sdg_layout_t layout = {.elem_bytes = 1 << random_in(0, 3),
                          .dims = (int)random_in(1, dims_max)};
@@ -31,8 +31,8 @@ static sdg_layout_t layout_draw(int dims_max) {
   return layout;
 }
 
-// Offsets in elements of all indices of a box, in `out`; their number. What
-// lies outside the domain is at its other end.
+// Writes the offsets of all elements of a box to `out`; returns their number.
+// Elements outside the domain are at its other end.
 static int offsets_of(const sdg_layout_t *layout, const sdg_box_t *box,
                       int64_t *out) {
   int count = 0;
@@ -84,7 +84,7 @@ static sdg_mesh_t mesh_of(const char *text, int ranks) {
   return mesh;
 }
 
-// Splits some dimensions over axes of the mesh, each axis once at most.
+// Splits some dimensions over axes of the mesh, each axis at most once.
 static sdg_placement_t placement_draw(const sdg_layout_t *layout,
                                       const sdg_mesh_t *mesh) {
   sdg_placement_t placement;
@@ -118,7 +118,7 @@ static sdg_box_t box_draw(const sdg_layout_t *layout) {
   return box;
 }
 
-// What every rank has right, by offset.
+// Which elements each rank has right, by offset.
 typedef struct truth {
   bool right[RANKS][ELEMENTS];
 } truth_t;
@@ -141,7 +141,7 @@ static bool truth_has(const truth_t *truth, int rank,
   return true;
 }
 
-// Rank r receives what lies in out[r], which somebody of its group owns.
+// Rank r receives the elements of out[r], which ranks of its group own.
 static void exchange(truth_t *truth, const sdg_buffer_t *buffer,
                      const sdg_box_t *sent) {
   for (int r = 0; r < buffer->ranks; r++)
@@ -182,8 +182,8 @@ START_TEST(missing_elements_are_sent_once) {
       for (int r = 0; r < RANKS; r++)
         need[r] = random_in(0, 2) ? box_draw(&layout)
                                   : (sdg_box_t){.dims = layout.dims};
-      // Every rank works on its own table, and sends what its group wants;
-      // either all send or none.
+      // Every rank uses its own table and sends what its group needs; either
+      // all ranks send or none.
       bool all_send = false;
       for (int r = 0; r < RANKS; r++) {
         sdg_buffer_t *b = sdg_buffers_find(&table[r], 4096, &layout);
@@ -445,7 +445,7 @@ START_TEST(the_same_tensor_is_found_whatever_the_stride_of_one_element) {
 }
 END_TEST
 
-START_TEST(a_tensor_that_is_written_again_is_as_right_as_at_first) {
+START_TEST(a_tensor_that_is_written_again_is_valid_again) {
   sdg_mesh_t mesh = mesh_of("y=2", 2);
   sdg_buffers_t table = {0};
   sdg_layout_t layout = {4, 2, {6, 5}, {5, 1}};
@@ -482,7 +482,7 @@ int main(void) {
                  the_same_tensor_is_found_whatever_the_stride_of_one_element);
   tcase_add_test(tcase, a_tensor_is_found_by_each_description_of_its_elements);
   tcase_add_test(tcase, dimensions_of_one_stride_are_not_told_apart);
-  tcase_add_test(tcase, a_tensor_that_is_written_again_is_as_right_as_at_first);
+  tcase_add_test(tcase, a_tensor_that_is_written_again_is_valid_again);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
 }

@@ -78,7 +78,7 @@ START_TEST(slices_become_the_buffer_that_they_make_up) {
 }
 END_TEST
 
-START_TEST(what_is_written_between_pieces_leaves_them_pieces) {
+START_TEST(writes_between_pieces_leave_them_pieces) {
   sdg_hint_t rows = SDG_HINT_KNOWN | 1;
   sdg_hint_put(address(0), 40, false, rows);
   sdg_hint_put(address(4), 30, true, 0);
@@ -126,7 +126,7 @@ START_TEST(a_copy_gets_the_hint_of_its_source) {
 }
 END_TEST
 
-START_TEST(what_may_have_been_overwritten_stays_pieces_of_doubt) {
+START_TEST(pieces_that_may_have_been_overwritten_are_in_doubt) {
   sdg_hint_put(address(0), 8, false, SDG_HINT_KNOWN | SDG_HINT_GLOBAL | 1);
   sdg_hint_put(address(8), 8, false, SDG_HINT_KNOWN);
   sdg_hint_doubt(NULL, SIZE_MAX);
@@ -155,7 +155,7 @@ START_TEST(a_part_that_may_have_been_overwritten_is_in_doubt) {
 END_TEST
 
 // Two ranks' memory: the same tensors at other addresses.
-START_TEST(contents_are_the_same_wherever_they_lie) {
+START_TEST(contents_do_not_depend_on_the_address) {
   uint64_t found[2][4];
   for (int64_t r = 0; r < 2; r++) {
     int64_t x = r ? 30 : 0, y = r ? 4 : 20;
@@ -176,7 +176,7 @@ START_TEST(contents_are_the_same_wherever_they_lie) {
 }
 END_TEST
 
-START_TEST(contents_are_other_ones_elsewhere_in_a_tensor) {
+START_TEST(contents_differ_between_parts_of_a_tensor) {
   sdg_hint_put_contents(address(0), 16, false, SDG_HINT_KNOWN, 1);
   sdg_hint_copy(address(0), address(20), 16);
   uint64_t front = sdg_hint_renew_contents(address(0), 8, 2);
@@ -226,7 +226,7 @@ START_TEST(pieces_have_the_contents_that_all_of_them_have) {
 END_TEST
 
 // Slices of one buffer that alternate: those of another are others.
-START_TEST(slices_keep_their_contents_only_where_they_are_written_anew) {
+START_TEST(slices_have_known_contents_only_if_one_write_covers_them) {
   sdg_hint_t rows = SDG_HINT_KNOWN | 1;
   sdg_hint_put_contents(address(0), 30, true, rows, 1);
   sdg_hint_put_contents(address(0), 30, true, rows, 2);
@@ -246,7 +246,7 @@ START_TEST(a_hint_needs_an_address_bytes_and_an_axis) {
 }
 END_TEST
 
-START_TEST(writes_are_watched_without_hints_where_that_was_asked) {
+START_TEST(writes_are_watched_without_hints_if_asked) {
   sdg_hint_watch();
   REQUIRE(sdg_hint_any());
   sdg_hint_put(address(0), 8, false, SDG_HINT_KNOWN);
@@ -262,18 +262,18 @@ int main(void) {
   TCase *cases = tcase_create("hint");
   tcase_add_test(cases, the_last_write_decides_the_hint);
   tcase_add_test(cases, slices_become_the_buffer_that_they_make_up);
-  tcase_add_test(cases, what_is_written_between_pieces_leaves_them_pieces);
+  tcase_add_test(cases, writes_between_pieces_leave_them_pieces);
   tcase_add_test(cases, a_copy_gets_the_hint_of_its_source);
-  tcase_add_test(cases, what_may_have_been_overwritten_stays_pieces_of_doubt);
+  tcase_add_test(cases, pieces_that_may_have_been_overwritten_are_in_doubt);
   tcase_add_test(cases, a_part_that_may_have_been_overwritten_is_in_doubt);
-  tcase_add_test(cases, contents_are_the_same_wherever_they_lie);
-  tcase_add_test(cases, contents_are_other_ones_elsewhere_in_a_tensor);
+  tcase_add_test(cases, contents_do_not_depend_on_the_address);
+  tcase_add_test(cases, contents_differ_between_parts_of_a_tensor);
   tcase_add_test(cases, contents_are_unknown_after_any_write);
   tcase_add_test(cases, pieces_have_the_contents_that_all_of_them_have);
   tcase_add_test(cases,
-                 slices_keep_their_contents_only_where_they_are_written_anew);
+                 slices_have_known_contents_only_if_one_write_covers_them);
   tcase_add_test(cases, a_hint_needs_an_address_bytes_and_an_axis);
-  tcase_add_test(cases, writes_are_watched_without_hints_where_that_was_asked);
+  tcase_add_test(cases, writes_are_watched_without_hints_if_asked);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -28,7 +28,7 @@ START_TEST(text_names_axes_in_order) {
 }
 END_TEST
 
-START_TEST(no_text_is_one_axis_of_all_ranks) {
+START_TEST(without_a_text_the_mesh_has_one_axis) {
   static const char *const none[] = {NULL, "", "  "};
   for (unsigned i = 0; i < sizeof none / sizeof none[0]; i++) {
     sdg_mesh_t mesh;
@@ -107,7 +107,7 @@ START_TEST(ranks_and_coordinates_are_row_major) {
 }
 END_TEST
 
-START_TEST(group_is_who_shares_the_other_coordinates) {
+START_TEST(a_group_shares_all_other_coordinates) {
   for (int64_t i = random_cases(CASES); i > 0; i--) {
     sdg_mesh_t mesh = {.axes = (int)random_in(1, SDG_AXES_MAX)};
     for (int a = 0; a < mesh.axes; a++)
@@ -142,11 +142,11 @@ int main(void) {
   TCase *cases = tcase_create("mesh");
   tcase_set_timeout(cases, 120);
   tcase_add_test(cases, text_names_axes_in_order);
-  tcase_add_test(cases, no_text_is_one_axis_of_all_ranks);
+  tcase_add_test(cases, without_a_text_the_mesh_has_one_axis);
   tcase_add_test(cases, longest_name_and_most_axes_are_taken);
   tcase_add_test(cases, bad_text_is_refused_by_its_fault);
   tcase_add_test(cases, ranks_and_coordinates_are_row_major);
-  tcase_add_test(cases, group_is_who_shares_the_other_coordinates);
+  tcase_add_test(cases, a_group_shares_all_other_coordinates);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -19,7 +19,7 @@ static const char *parsed(const char *text, int64_t extent, int pieces) {
   return out;
 }
 
-START_TEST(words_give_their_parts) {
+START_TEST(words_are_split_at_separators) {
   static const struct {
     const char *text;
     int64_t extent;
@@ -193,7 +193,7 @@ int main(void) {
   Suite *suite = suite_create("part");
   TCase *cases = tcase_create("part");
   tcase_set_timeout(cases, 120);
-  tcase_add_test(cases, words_give_their_parts);
+  tcase_add_test(cases, words_are_split_at_separators);
   tcase_add_test(cases, listed_numbers_add_up);
   tcase_add_test(cases, bad_text_is_refused_by_its_fault);
   tcase_add_test(cases, sizes_must_not_be_negative_nor_overflow);

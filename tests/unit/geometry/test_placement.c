@@ -16,7 +16,7 @@ static sdg_mesh_t mesh_of(const char *text, int ranks) {
   return mesh;
 }
 
-START_TEST(format_reads_as_the_first_agreement_prints_it) {
+START_TEST(a_placement_is_formatted_like_in_the_first_agreements_line) {
   sdg_mesh_t mesh = mesh_of("y=4", 4);
   sdg_placement_t p;
   sdg_part_t part;
@@ -270,7 +270,8 @@ int main(void) {
   Suite *suite = suite_create("placement");
   TCase *cases = tcase_create("placement");
   tcase_set_timeout(cases, 120);
-  tcase_add_test(cases, format_reads_as_the_first_agreement_prints_it);
+  tcase_add_test(cases,
+                 a_placement_is_formatted_like_in_the_first_agreements_line);
   tcase_add_test(cases, format_names_every_split_dimension_and_axis);
   tcase_add_test(cases, group_is_along_the_split_axes);
   tcase_add_test(cases, impossible_splits_are_refused_and_change_nothing);

@@ -232,7 +232,7 @@ START_TEST(reversed_transfer_adds_every_image_at_its_owner) {
 }
 END_TEST
 
-START_TEST(reach_over_two_neighbours_brings_three_messages) {
+START_TEST(a_need_over_two_neighbours_takes_three_messages) {
   sdg_box_t owned[4], need[4];
   for (int r = 0; r < 4; r++) {
     owned[r] = (sdg_box_t){.dims = 1, .dim = {{2 * r, 2 * r + 2}}};
@@ -280,7 +280,7 @@ int main(void) {
   tcase_set_timeout(cases, 600);
   tcase_add_test(cases, every_need_is_filled_once_by_the_owner);
   tcase_add_test(cases, reversed_transfer_adds_every_image_at_its_owner);
-  tcase_add_test(cases, reach_over_two_neighbours_brings_three_messages);
+  tcase_add_test(cases, a_need_over_two_neighbours_takes_three_messages);
   tcase_add_test(cases, one_periodic_rank_copies_its_own_images);
   tcase_add_test(cases, boxes_of_different_dimensions_are_an_error);
   suite_add_tcase(suite, cases);

@@ -174,7 +174,7 @@ static void layout_body(int rank) {
   REQUIRE(agree(&call, "") == SDG_OK);
 }
 
-START_TEST(strides_of_one_element_are_no_layout) {
+START_TEST(strides_of_single_elements_do_not_decide_the_layout) {
   fake_cuda_ranks_run("y=3", layout_body);
 }
 END_TEST
@@ -215,7 +215,7 @@ int main(void) {
   tcase_add_test(cases, lists_of_any_length_are_kept_with_the_extents);
   tcase_add_test(cases, all_ranks_know_how_a_tensor_nests_in_memory);
   tcase_add_test(cases, a_disagreement_names_ranks_and_numbers_on_every_rank);
-  tcase_add_test(cases, strides_of_one_element_are_no_layout);
+  tcase_add_test(cases, strides_of_single_elements_do_not_decide_the_layout);
   tcase_add_test(cases, scales_may_be_cut_as_activations_are);
   tcase_add_test(cases, different_calls_break_the_job);
   suite_add_tcase(suite, cases);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows of neighbourhood attention against their definition, query by query,
-// and the keys of every rank's queries brought by transfers.
+// Windows of neighbourhood attention against their definition, query by query;
+// and transfers that fetch the keys of every rank's queries.
 #include "rules/neighborhood/window.h"
 
 #include <string.h>
@@ -10,8 +10,7 @@
 
 enum { CASES = 100000, DIMS = 3, RANKS = 27, EXTENT_MAX = 60 };
 
-// The keys of a query, by the definition: of its class, in place order. Returns
-// their number.
+// Writes the keys of a query by the definition, in order; returns their number.
 static int window_naive(const sdg_neighborhood_window_t *w, int64_t i,
                         int64_t *out_keys) {
   int64_t member[EXTENT_MAX], n = 0, u = 0, count = 0;
@@ -92,7 +91,7 @@ START_TEST(need_is_from_the_first_key_to_the_last) {
 }
 END_TEST
 
-// Where a box's element lies, row-major.
+// Returns the index of a box's element, row-major.
 static int64_t place_of(const sdg_box_t *box, const int64_t *at) {
   int64_t place = 0;
   for (int d = 0; d < box->dims; d++)
@@ -112,8 +111,8 @@ static void fill(const sdg_box_t *to, const sdg_box_t *box, int64_t *memory) {
         memory[place_of(to, at)] = value_of(at);
 }
 
-// Grids of three dimensions over meshes of ranks, pieces of any sizes: what the
-// messages bring is what the queries see, in each dimension.
+// Grids of three dimensions over meshes of ranks, with pieces of any size:
+// messages bring the keys that the queries see, in each dimension.
 START_TEST(messages_bring_all_keys) {
   for (int64_t c = random_cases(CASES / 100); c > 0; c--) {
     sdg_neighborhood_window_t w[DIMS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of records: what they hold after threads, forks and failures.
+// Files of records: their content after threads, forks and failures.
 #include "src/observe/event_file.h"
 
 #include <dirent.h>
@@ -23,7 +23,7 @@ static void teardown(void) {
   DIR *dir = opendir(folder);
   const struct dirent *entry;
   while (dir && (entry = readdir(dir)))
-    (void)unlinkat(dirfd(dir), entry->d_name, 0); // fails for . and ..
+    (void)unlinkat(dirfd(dir), entry->d_name, 0); // fails for "." and ".."
   closedir(dir);
   rmdir(folder);
 }
@@ -43,7 +43,7 @@ static const char *text_of(const char *name) {
   return text;
 }
 
-START_TEST(mode_decides_what_becomes_of_an_existing_file) {
+START_TEST(the_mode_decides_whether_an_existing_file_is_replaced) {
   static const char *const text[] = {[SDG_EVENT_APPEND] = "old\nnew\n",
                                      [SDG_EVENT_REPLACE] = "new\n",
                                      [SDG_EVENT_CREATE] = "old\n"};
@@ -157,7 +157,7 @@ START_TEST(full_disk_ends_the_file_and_says_so_once) {
 }
 END_TEST
 
-START_TEST(a_program_that_closes_our_descriptor_keeps_its_own_file) {
+START_TEST(a_file_with_a_closed_descriptors_number_is_not_written) {
   sdg_event_file_t file = {
       SDG_EVENT_FILE("a test", SDG_EVENT_CREATE, "records")};
   append(&file, "ours\n");
@@ -177,7 +177,7 @@ int main(void) {
   Suite *suite = suite_create("event_file");
   TCase *cases = tcase_create("event_file");
   tcase_add_checked_fixture(cases, setup, teardown);
-  tcase_add_test(cases, mode_decides_what_becomes_of_an_existing_file);
+  tcase_add_test(cases, the_mode_decides_whether_an_existing_file_is_replaced);
   tcase_add_test(cases,
                  names_have_rank_and_process_but_folders_are_taken_literally);
   tcase_add_test(cases, buffer_keeps_the_order_and_long_records_pass_it);
@@ -185,8 +185,7 @@ int main(void) {
   tcase_add_test(cases, records_of_threads_do_not_mix);
   tcase_add_test(cases, child_of_a_fork_writes_nothing);
   tcase_add_test(cases, full_disk_ends_the_file_and_says_so_once);
-  tcase_add_test(cases,
-                 a_program_that_closes_our_descriptor_keeps_its_own_file);
+  tcase_add_test(cases, a_file_with_a_closed_descriptors_number_is_not_written);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operand of a call leads, and where the others have to be.
+// Which operand of a call leads, and where the others must be.
 #include "rules/place/colocate.h"
 
 #include <string.h>
@@ -18,9 +18,9 @@ static sdg_status_t alike(const sdg_call_t *call, sdg_colocation_t *colocation,
   return sdg_colocate_alike(colocation, lead);
 }
 
-static sdg_rules_t rules; // of the case at hand
+static sdg_rules_t rules; // of the current case
 
-// What becomes of x, z and y, in this order, by these rules.
+// Colocates x, z and y, in this order, by these rules.
 static sdg_colocate_result_t met(const char *text, sdg_family_t family,
                                  const int64_t size[][2][RANKS], int operands,
                                  sdg_tagging_t *tagging,
@@ -75,7 +75,7 @@ static void rows_body(int rank) {
   const int64_t first[] = {0, 2, 5}, even[] = {0, 4, 8};
   sdg_tagging_t tagging;
   sdg_colocation_t colocation;
-  // The first operand leads, z is all there on every rank.
+  // The first operand leads; z is whole on every rank.
   REQUIRE(met(rows_only, SDG_FAMILY_SOFTMAX, size, 3, &tagging, &colocation) ==
           SDG_COLOCATE_MOVES);
   REQUIRE(!sdg_colocate_moves(&colocation, 0) &&
@@ -91,7 +91,7 @@ static void rows_body(int rank) {
       sdg_placement_box(&tagging.placement[2], tagging.mesh, tagging.rank);
   REQUIRE(y.dim[2].lo == even[rank]);
   end(&tagging, &colocation);
-  // Where every element is for itself an output does.
+  // In elementwise ops an output leads.
   REQUIRE(met(rows_only, SDG_FAMILY_POINTWISE, size, 3, &tagging,
               &colocation) == SDG_COLOCATE_MOVES);
   REQUIRE(sdg_colocate_moves(&colocation, 0) &&
@@ -100,14 +100,14 @@ static void rows_body(int rank) {
   end(&tagging, &colocation);
 }
 
-START_TEST(operands_in_other_rows_are_fetched_to_the_leading_ones_rows) {
+START_TEST(operands_in_other_rows_are_fetched_to_the_leading_operands_rows) {
   fake_cuda_ranks_run("y=3", rows_body);
 }
 END_TEST
 
 static void sections_body(int rank) {
   (void)rank;
-  // y has a section of its own, and columns.
+  // y has its own section, which splits columns.
   const int64_t size[][2][RANKS] = {{EVEN, WIDE}, {{12, 12, 12}, {2, 3, 4}}};
   sdg_tagging_t tagging;
   sdg_colocation_t colocation;
@@ -146,7 +146,8 @@ END_TEST
 
 static void broadcast_body(int rank) {
   (void)rank;
-  // A row for all is not moved, columns are cut as the others'.
+  // A row that all ranks have is not moved; its columns are cut like the
+  // others.
   const int64_t one[RANKS] = {1, 1, 1};
   int64_t size[2][2][RANKS] = {{{0}, {2, 3, 4}}, {{12, 12, 12}, {5, 2, 2}}};
   memcpy(size[0][0], one, sizeof one);
@@ -173,8 +174,8 @@ int main(void) {
   TCase *cases = tcase_create("colocate");
   tcase_set_timeout(cases, 60);
   tcase_add_test(cases, operands_with_the_same_cuts_are_not_moved);
-  tcase_add_test(cases,
-                 operands_in_other_rows_are_fetched_to_the_leading_ones_rows);
+  tcase_add_test(
+      cases, operands_in_other_rows_are_fetched_to_the_leading_operands_rows);
   tcase_add_test(cases, an_operands_own_section_decides_its_place);
   tcase_add_test(cases, operands_of_other_sizes_keep_their_place);
   tcase_add_test(cases,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How extents that the ranks agreed on are read, section by section.
+// How the ranks' agreed extents are understood, section by section.
 #include "rules/place/place.h"
 
 #include "tests/unit/agreed.h"
@@ -74,7 +74,7 @@ static void order_body(int rank) {
   read_by("[shard a]\nmatch = H=36\nsplit = H:y\n"
           "[shard b]\nmatch = H=12\nsplit = W:y\n",
           SDG_FAMILY_CONV, SDG_ROLE_Y, h, w, &r);
-  REQUIRE(!r.status && r.places == 2); // a is what it matches itself
+  REQUIRE(!r.status && r.places == 2); // section a matches it
   REQUIRE(has(&r, 0, 36, 3) && r.place[0].section == &r.rules.section[0]);
   REQUIRE(has(&r, 1, 12, 3) && !r.place[1].section);
   end(&r);
@@ -100,7 +100,7 @@ static void differing_body(int rank) {
   read_by("[shard a]\nsplit = H\n", SDG_FAMILY_CONV, SDG_ROLE_X, h, w, &r);
   REQUIRE(r.status == SDG_E_EXTENTS && r.places == 0);
   end(&r);
-  // What is cut as an activation is has no other reading.
+  // A scale that is cut like an activation has no other reading.
   read_by("[shard a]\nsplit = H\n", SDG_FAMILY_NORM, SDG_ROLE_SCALE, h, w, &r);
   REQUIRE(!r.status && r.places == 0);
   end(&r);

@@ -8,7 +8,7 @@
 #include "tests/unit/random.h"
 #include "tests/unit/fake_cuda.h"
 
-// A tensor of [2, c[r], h[r], 8] on rank r, agreed.
+// Adds an agreed tensor of [2, c[r], h[r], 8] on rank r.
 static void operand_add(sdg_call_t *call, sdg_role_t role, const int64_t *c,
                         const int64_t *h) {
   static const int64_t w[] = {8, 8, 8};
@@ -55,7 +55,7 @@ static void expect(const sdg_call_t *call, const char *text,
 static void sections_body(int rank) {
   (void)rank;
   sdg_call_t call = call_of(SDG_FAMILY_CONV, same, uneven);
-  // H is summed: 320.
+  // The sum of H is 320.
   expect(&call,
          "[shard a]\nsplit = H\nmatch = H>=321\n"
          "[shard b]\nsplit = H\nmatch = H=320\n",
@@ -80,7 +80,7 @@ static void parting_body(int rank) {
   call = call_of(SDG_FAMILY_CONV, channels, uneven);
   expect(&call, "[shard a]\nsplit = H\nmatch = C>=4\n", "failed");
   REQUIRE(strstr(sdg_last_error(), "but not on rank 1"));
-  // Unequal channels are an error where the section matches on all ranks, too.
+  // Unequal channels are an error, even if the section matches on all ranks.
   expect(&call, "[shard a]\nsplit = H\nmatch = C>=3\n", "failed");
   expect(&call, "[shard a]\nsplit = H\nmatch = C>=5\n", "none");
 }
@@ -106,7 +106,7 @@ static void placing_body(int rank) {
   // One row on every rank is a bias, not three rows.
   REQUIRE(sdg_placement_extent(&tagging.placement[2], 2) == 1);
   sdg_tagging_fini(&tagging);
-  // So it is of scales, in any op, which have no section of their own.
+  // The same holds for scales in any op, because no section matches them.
   call = call_of(SDG_FAMILY_NORM, same, uneven);
   operand_add(&call, SDG_ROLE_SCALE, same, one);
   operand_add(&call, SDG_ROLE_SCALE, same, uneven);
@@ -118,7 +118,7 @@ static void placing_body(int rank) {
   sdg_rules_fini(&rules);
 }
 
-START_TEST(activations_are_placed_where_the_ranks_hold_them) {
+START_TEST(activations_have_the_pieces_that_ranks_hold) {
   fake_cuda_ranks_run("y=3", placing_body);
 }
 END_TEST
@@ -133,11 +133,11 @@ static void passing_body(int rank) {
   agreed_rules("[shard a]\nsplit = H\n", &rules);
   REQUIRE(!sdg_tagging_passes(&call, 0, &rules));
   sdg_rules_fini(&rules);
-  // What only some ranks call local may not pass on those.
+  // A call that is local on some ranks only must not pass on these.
   agreed_rules("[local l]\nmatch = H>=100\n[shard a]\nsplit = H\n", &rules);
   REQUIRE(!sdg_tagging_passes(&call, 0, &rules));
   sdg_rules_fini(&rules);
-  // Another entry of the family may match.
+  // The section may match another entry of the family.
   agreed_rules("[shard a]\nsplit = H\nop = cudnnPoolingForward\n", &rules);
   call.family = SDG_FAMILY_POOL;
   REQUIRE(!sdg_tagging_passes(&call, 0, &rules));
@@ -149,7 +149,7 @@ START_TEST(a_descriptor_passes_only_where_no_section_can_match) {
 }
 END_TEST
 
-// A batch of products with M 2, whose calls state N 60 and these K.
+// Products with BATCH 5, M 2, N 60, and these K on the ranks.
 static void product_expect(const int64_t *k, const char *text,
                            const char *expected) {
   static const int64_t n[] = {60, 60, 60}, batch[] = {5, 5, 5};
@@ -174,38 +174,39 @@ static void product_expect(const int64_t *k, const char *text,
 static void twice_body(int rank) {
   static const int64_t k[] = {16, 16, 16}, pieces[] = {16, 20, 12};
   static const char *const failing[] = {
-      // What is a piece by one is the whole by the other.
+      // A size is a piece by one section and the whole by the other.
       DOWN "[shard up]\nmatch = M K=16\nsplit = N\nsizes = whole\n",
       DOWN "[shard up]\nmatch = M K<=16\nsplit = N\nsizes = whole\n",
       DOWN "[shard up]\nmatch = M K<=16\nsplit = K\nsizes = whole\n",
       DOWN "[shard up]\nmatch = M N=180 K\nsplit = N\nsizes = piece\n",
       "[shard any]\nmatch = M\nsplit = K\nsizes = piece\n"
       "[shard up]\nmatch = M K=16\nsplit = N\nsizes = whole\n",
-      // It is found behind others, and in lists of numbers.
+      // The second section is found after others, and in lists of numbers.
       DOWN "[local other]\nmatch = K=7\n"
            "[shard up]\nmatch = 2 60 16 5\nop = gemm\nsplit = N\n"
            "sizes = whole\n",
-      // The sizes of a [local] one are every rank's own.
+      // By a [local] section sizes are every rank's own.
       DOWN "[local hidden]\nmatch = M N=60 K=16\n",
       "[local hidden]\nmatch = M N=60 K=16\n" DOWN,
-      // One that does not say what its sizes are could be any.
+      // A section without `sizes` could mean either.
       DOWN "[shard up]\nmatch = M K=16\nsplit = N\n",
   };
   static const struct {
     const char *text, *section;
   } passing[] = {
-      // The later section says nothing of what they differ in.
+      // The later section does not decide the size in which they differ.
       {DOWN "[shard any]\nmatch = M N=60 K\nsplit = M\nsizes = whole\n",
        "down"},
       {DOWN "[local any]\nmatch = M N=60\n", "down"},
       {"[local any]\nmatch = M N=60\n" DOWN, "local"},
-      // It does not fit, by sizes, by op, or as it is about no products.
+      // The later section does not match: by sizes, by op, or because it is not
+      // for products.
       {DOWN "[shard up]\nmatch = M K=16\nsplit = K\nsizes = piece\n", "down"},
       {DOWN "[shard up]\nmatch = M K=16\nop = gemv\nsplit = N\n"
             "sizes = whole\n",
        "down"},
       {DOWN "[shard x]\nmatch = N=180\nsplit = N\n", "down"},
-      // They are one product, of which the first says how it is cut.
+      // Both mean the same product; the first section says how it is cut.
       {DOWN "[shard too]\nmatch = M K>=17\nsplit = K\nsizes = piece\n", "down"},
       {"[shard a]\nmatch = M K=16\nsplit = K\nsizes = whole\nparts = even\n"
        "[shard b]\nmatch = N=60 K=16\nsplit = N\nsizes = whole\n",
@@ -225,12 +226,12 @@ static void twice_body(int rank) {
       "%s", sdg_last_error());
   for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
     product_expect(k, passing[i].text, passing[i].section);
-  // Ranks that differ cannot have the whole.
+  // If the ranks' sizes differ, they cannot be the whole.
   product_expect(pieces, failing[1], "down");
   product_expect(pieces, failing[6], "down");
 }
 
-START_TEST(sizes_that_are_two_products_by_two_sections_fail) {
+START_TEST(sizes_that_two_sections_read_differently_fail) {
   fake_cuda_ranks_run("y=3", twice_body);
 }
 END_TEST
@@ -262,7 +263,7 @@ static void coordinates_body(int rank) {
   sdg_rules_fini(&rules);
 }
 
-START_TEST(coordinates_are_split_as_the_tensor_that_they_belong_to) {
+START_TEST(coordinates_are_split_like_their_tensor) {
   fake_cuda_ranks_run("y=3", coordinates_body);
 }
 END_TEST
@@ -274,11 +275,10 @@ int main(void) {
   tcase_set_timeout(cases, 60);
   tcase_add_test(cases, the_first_section_that_matches_global_extents_decides);
   tcase_add_test(cases, ranks_that_see_different_matches_fail_alike);
-  tcase_add_test(cases, activations_are_placed_where_the_ranks_hold_them);
-  tcase_add_test(cases,
-                 coordinates_are_split_as_the_tensor_that_they_belong_to);
+  tcase_add_test(cases, activations_have_the_pieces_that_ranks_hold);
+  tcase_add_test(cases, coordinates_are_split_like_their_tensor);
   tcase_add_test(cases, a_descriptor_passes_only_where_no_section_can_match);
-  tcase_add_test(cases, sizes_that_are_two_products_by_two_sections_fail);
+  tcase_add_test(cases, sizes_that_two_sections_read_differently_fail);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes along each axis, on a mesh where ranks differ along one axis or two.
+// Bytes along each axis; the ranks of a message differ along one axis or two.
 #include "src/plan/traffic.h"
 
 #include "tests/unit/harness.h"
 
-// Adds to the plan's one exchange a message of `bytes` between this rank and
-// place `peer` of the axes' communicator.
+// Adds a message of `bytes` between this rank and rank `peer` of the axes'
+// communicator to the plan's only exchange.
 static void message_add(sdg_parcel_t *parcels, sdg_plan_t *plan, bool is_send,
                         int peer, size_t bytes) {
   parcels[plan->parcels++] =

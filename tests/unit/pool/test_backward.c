@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a pooling's gradient, made in the pieces that each rank would make of
-// what it has and gets, against those of the whole.
+// Rows of a pooling's gradient, computed by pieces from what each rank has and
+// receives, against those of the whole.
 #include "rules/pool/backward.h"
 
 #include <string.h>
@@ -78,7 +78,7 @@ static int64_t fold(int64_t i, int64_t n) {
   return (i % n + n) % n;
 }
 
-// A periodic domain: enough of it unrolled that no window sees padding there.
+// A periodic domain is unrolled so far that no window sees padding.
 static void whole_compute(problem_t *p) {
   static arrays_t a;
   int64_t before = 0, rows = p->x_extent[2];
@@ -112,8 +112,7 @@ static bool has(const sdg_box_t *box, int64_t h, int64_t w) {
          w < box->dim[3].hi;
 }
 
-// What a tensor that is there in full has right, in rows and columns of its
-// own.
+// Which rows and columns of a tensor are right on this rank.
 static bool right[2][3 * MOST][3 * MOST]; // of x, of dy
 
 static void right_fill(int tensor, const sdg_box_t *box,
@@ -124,8 +123,8 @@ static void right_fill(int tensor, const sdg_box_t *box,
       right[tensor][fold(h, extent[2])][fold(w, extent[3])] = true;
 }
 
-// Makes a piece of what is in `x` and `dy`, NULL: of what is right; other
-// elements have any values. Adds the rows of dx that it keeps to `sum`.
+// Computes a piece from `x` and `dy`; NULL: from right elements, and any values
+// for others. Adds the rows of dx that it keeps to `sum`.
 static void piece_make(const problem_t *p, const sdg_window_piece_t *piece,
                        const sdg_box_t *x, const sdg_box_t *dy,
                        int64_t sum[MOST][MOST]) {
@@ -162,10 +161,10 @@ static void piece_make(const problem_t *p, const sdg_window_piece_t *piece,
       sum[h][w] += a.dx[h - rows.lo][w - columns.lo];
 }
 
-static float anywhere; // what operands that are not looked into point to
+static float anywhere; // address for operands that are never read
 
-// In the whole view the tensors are there in full, and what a rank reads of
-// them is right.
+// In the whole view a rank has the tensors in full, and the elements that it
+// reads are right.
 static void rank_run(const problem_t *p, int rank, bool extend, bool whole) {
   sdg_section_t section = {.wrap = p->wrap ? 1u << SDG_DIM_H : 0};
   sdg_tagging_t tagging = {.section = &section,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices: where their elements are, who multiplies what, and what
-// the ranks send each other, by brute force.
+// Products of matrices: where elements are, which rank multiplies what, and
+// what ranks send each other, checked by brute force.
 #include "rules/product/rule.h"
 
 #include <cublas_v2.h>
@@ -62,7 +62,7 @@ static sdg_gemm_t gemm_draw(bool batched) {
   return g;
 }
 
-// Where a matrix has the element at these indices of the product.
+// Returns where a matrix has the element at these indices of the product.
 static int64_t place_of(const sdg_matrix_t *matrix, const int64_t *at) {
   int64_t offset = 0;
   for (int d = 0; d < matrix->dims; d++)
@@ -157,7 +157,7 @@ START_TEST(halves_are_read_as_numbers) {
 }
 END_TEST
 
-// ---- who does what ----------------------------------------------------------
+// ---- which rank computes what -----------------------------------------------
 
 typedef struct setting {
   sdg_mesh_t mesh;
@@ -177,7 +177,7 @@ static void split_add(sdg_rules_split_t *split, int *count, sdg_dim_t dim,
                                           .parts = agree};
 }
 
-// A mesh of one or two axes; each cuts one of M, N, K and the batch.
+// Draws a mesh of one or two axes; each cuts M, N, K or the batch.
 static void setting_draw(setting_t *s) {
   static const sdg_dim_t dims[] = {SDG_DIM_M, SDG_DIM_N, SDG_DIM_K,
                                    SDG_DIM_BATCH};
@@ -241,8 +241,8 @@ static bool holds(const sdg_box_t *box, const int64_t *at) {
   return true;
 }
 
-// Every term is multiplied once, and every element of the result is one rank's
-// to make among those that have its terms.
+// Every term is multiplied once, and one of the ranks with its terms makes each
+// element of the result.
 static void cover_check(const setting_t *s, const sdg_product_parts_t *m) {
   const int64_t *e = s->call.operand[0].extent;
   int64_t at[4];
@@ -272,8 +272,8 @@ static void cover_check(const setting_t *s, const sdg_product_parts_t *m) {
       }
 }
 
-// What a rank gets: partners' terms of its piece, and, unless C stays in
-// pieces, the other pieces.
+// What a rank receives: its partners' terms for its piece; and the other
+// pieces, unless C stays in pieces.
 static int64_t received_expected(const setting_t *s,
                                  const sdg_product_parts_t *m, int rank) {
   if (!m->sum_axes)
@@ -292,7 +292,7 @@ static int64_t received_expected(const setting_t *s,
   return elements * (int64_t)sizeof(float);
 }
 
-// Sent is what is received, pair by pair.
+// For each pair of ranks, sent bytes equal received bytes.
 static void messages_check(sdg_plan_t **plan, int ranks) {
   for (int from = 0; from < ranks; from++)
     for (int to = 0; to < ranks; to++) {
@@ -334,8 +334,9 @@ START_TEST(ranks_share_a_product_and_send_no_more_than_its_sums_take) {
 }
 END_TEST
 
-// The specification's rows, for 60 x 48 results: (P-1)/P mn once, or twice.
-START_TEST(sums_over_three_ranks_take_what_the_formulas_say) {
+// Results of 60 x 48: a reduce-scatter moves (P-1)/P mn, an all-reduce twice
+// that.
+START_TEST(sums_over_three_ranks_receive_the_bytes_of_the_formulas) {
   sdg_library_set_finder(find);
   for (int stays = 0; stays < 2; stays++) {
     setting_t s = {.ranks = 3};
@@ -382,21 +383,22 @@ END_TEST
 
 // ---- the shard view ---------------------------------------------------------
 
-// What a rank of three gets: hidden units are cut 11+11+10, tokens 20+20+20.
+// What each of three ranks receives: hidden units are cut into 11+11+10, tokens
+// into 20+20+20.
 typedef struct row {
   const char *what;
   sdg_dim_t split;
   int64_t m, n, k; // 32 hidden, 60 tokens, 24 inputs
-  int matrix;      // cut otherwise; -1: none
-  sdg_dim_t dim;   // in which; SDG_DIM_COUNT: replicated
-  bool stays;      // sums stay in pieces of N
+  int matrix;      // the matrix that is cut otherwise; -1: none
+  sdg_dim_t dim;   // the dimension that it is cut in; SDG_DIM_COUNT: none
+  bool stays;      // the sums stay in pieces along N
   int64_t tokens;  // floats of each token of another rank that come here
   int64_t sums;    // floats of sums, from each other rank
 } row_t;
 
 static const int64_t hidden[] = {11, 11, 10};
 
-// C (32 x 60) = A (32 x 24) B (24 x 60), and of K 32: C (24 x 60).
+// C (32 x 60) = A (32 x 24) B (24 x 60); with K = 32 C is 24 x 60.
 static const row_t rows[] = {
     {"rows of A", SDG_DIM_M, 32, 60, 24, -1, 0, false, 0, 0},
     {"columns of B gathered for rows of A", SDG_DIM_M, 32, 60, 24, SDG_MATRIX_B,
@@ -469,7 +471,7 @@ static int64_t row_received(const row_t *row, int rank) {
   return bytes;
 }
 
-START_TEST(pieces_take_what_the_table_says) {
+START_TEST(pieces_receive_the_bytes_of_the_table) {
   sdg_library_set_finder(find);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     for (int rank = 0; rank < 3; rank++) {
@@ -489,8 +491,9 @@ int main(void) {
   tcase_add_test(cases, halves_are_read_as_numbers);
   tcase_add_test(cases,
                  ranks_share_a_product_and_send_no_more_than_its_sums_take);
-  tcase_add_test(cases, sums_over_three_ranks_take_what_the_formulas_say);
-  tcase_add_test(cases, pieces_take_what_the_table_says);
+  tcase_add_test(cases,
+                 sums_over_three_ranks_receive_the_bytes_of_the_formulas);
+  tcase_add_test(cases, pieces_receive_the_bytes_of_the_table);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

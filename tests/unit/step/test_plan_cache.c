@@ -49,7 +49,7 @@ static void add(const sdg_call_t *call) {
   ck_assert_ptr_eq(entry->plan, plan);
 }
 
-START_TEST(whatever_decides_a_plan_is_in_its_key) {
+START_TEST(everything_that_decides_a_plan_is_in_its_key) {
   sdg_call_t call = call_of(7, 8);
   add(&call);
   ck_assert_ptr_nonnull(find(&call));
@@ -71,7 +71,8 @@ START_TEST(whatever_decides_a_plan_is_in_its_key) {
 }
 END_TEST
 
-// An absent operand moves the others up: z without bias is not bias without z.
+// If an operand is missing, later ones move up: a call with z and without bias
+// is not a call with bias and without z.
 START_TEST(the_same_descriptor_in_another_role_is_another_call) {
   sdg_call_t call = call_of(7, 8);
   call.operand[1].role = SDG_ROLE_Z;
@@ -119,7 +120,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("plancache");
   TCase *cases = tcase_create("plancache");
-  tcase_add_test(cases, whatever_decides_a_plan_is_in_its_key);
+  tcase_add_test(cases, everything_that_decides_a_plan_is_in_its_key);
   tcase_add_test(cases, the_same_descriptor_in_another_role_is_another_call);
   tcase_add_test(cases, a_full_cache_drops_what_was_used_least_recently);
   tcase_add_test(cases, plans_of_many_steps_fill_the_cache_sooner);

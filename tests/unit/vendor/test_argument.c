@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of calls by what they mean: every entry and every argument.
+// Arguments of calls by their meaning: every entry and every argument.
 #include "rules/vendor/argument.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ static size_t bytes_of(int which) {
   }
 }
 
-// Marks the bytes of a member; fails if they are another's or outside.
+// Marks the bytes of a member; fails if another member has them, or if they are
+// outside the struct.
 static void take(char *taken, size_t bytes, uint16_t at, size_t size,
                  int entry) {
   REQUIRE_MSG(at == 0 || at - 1 + size <= bytes, "entry %d: %d", entry, at);
@@ -52,14 +53,14 @@ START_TEST(each_argument_has_bytes_of_its_own) {
 }
 END_TEST
 
-// A value for each argument, so that none is read in place of another.
+// A different value for each argument, so that a mix-up is found.
 static void *address_of(int which) {
   static char memory[SDG_ARGUMENT_COUNT + 2 * SDG_ROLE_COUNT];
   return &memory[which];
 }
 
 static void all_put(sdg_rebind_t *rebind) {
-  // First: attention describes its weights in the op's descriptor.
+  // First, because attention describes its weights in the op's descriptor.
   for (int i = 0; i < SDG_ROLE_COUNT; i++)
     sdg_rebind_tensor(rebind, (sdg_role_t)i, address_of(SDG_ARGUMENT_COUNT + i),
                       address_of(SDG_ARGUMENT_COUNT + SDG_ROLE_COUNT + i));
@@ -123,8 +124,8 @@ START_TEST(an_entry_without_tensors_has_no_arguments) {
 }
 END_TEST
 
-// What planners ask of each of an op's entries: NULL or 0 would be taken for an
-// answer.
+// What planners ask about each entry of an op. A missing answer would look like
+// NULL or 0.
 static const struct {
   int entry[2];
   int argument[4];
@@ -192,7 +193,7 @@ static const struct {
      {SDG_ARGUMENT_OP, SDG_ARGUMENT_RESERVE, SDG_ARGUMENT_RESERVE_BYTES}},
 };
 
-START_TEST(planners_find_what_they_ask_for) {
+START_TEST(planners_find_every_argument_that_they_use) {
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
     for (int k = 0; k < 4; k++) {
       int which = asked[i].argument[k];
@@ -204,7 +205,7 @@ START_TEST(planners_find_what_they_ask_for) {
 }
 END_TEST
 
-START_TEST(arguments_are_those_that_the_vendor_names) {
+START_TEST(arguments_have_the_vendors_names) {
   double two = 2, three = 3;
   float four = 4;
   int x, dw, work;
@@ -254,8 +255,8 @@ int main(void) {
   tcase_add_test(tc, each_argument_has_bytes_of_its_own);
   tcase_add_test(tc, arguments_that_are_set_are_read_back_on_every_entry);
   tcase_add_test(tc, an_entry_without_tensors_has_no_arguments);
-  tcase_add_test(tc, planners_find_what_they_ask_for);
-  tcase_add_test(tc, arguments_are_those_that_the_vendor_names);
+  tcase_add_test(tc, planners_find_every_argument_that_they_use);
+  tcase_add_test(tc, arguments_have_the_vendors_names);
   suite_add_tcase(suite, tc);
   return harness_run(suite);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that compute element by element what lies in pieces.
+// Elementwise calls on tensors in pieces.
 #include "rules/view/whole/elements.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 enum { X = 0x1000, Y = 0x2000, COLUMNS = 6, ROWS = 4 };
 static const sdg_mesh_t mesh = {.axes = 1, .name = {"y"}, .size = {2}};
 
-// A matrix of floats, by columns, in pieces of its dimension `cut`.
+// Adds a matrix of floats, stored by columns, in pieces of its dimension `cut`.
 static void tensor_put(sdg_buffers_t *table, uintptr_t at, int cut,
                        int64_t first) {
   sdg_layout_t layout = {.elem_bytes = 4,
@@ -48,8 +48,8 @@ static sdg_memory_access_t scal(uintptr_t x, size_t count) {
   return memory;
 }
 
-// What is there: 'x' and 'y' in columns, 'X' and 'Y' in rows, 'z' x in other
-// columns; 'h' x has a halo.
+// `there` names the tensors: x, y in pieces of columns; X, Y in pieces of rows;
+// z: x in other columns; h: x with a halo.
 static bool stays(const char *there, const sdg_memory_access_t *memory) {
   sdg_buffers_t table = {.allocations = 0};
   for (; *there; there++)
@@ -74,7 +74,7 @@ START_TEST(writes_in_pieces_stay_if_every_element_comes_from_valid_ones) {
   REQUIRE(stays("y", &memory));
   memory = scal(Y, COLUMNS * ROWS);
   REQUIRE(stays("y", &memory) && stays("xy", &memory) && !stays("x", &memory));
-  memory.elementwise = 8; // other elements than the tensor's
+  memory.elementwise = 8; // elements of another size than the tensor's
   REQUIRE(!stays("y", &memory));
   memory.elementwise = 0;
   REQUIRE(!stays("y", &memory));
@@ -100,7 +100,7 @@ START_TEST(fetched_elements_are_invalid_after_a_write) {
 }
 END_TEST
 
-// x is copied to y, or exchanged with it; both allocations are seen.
+// Copies x to y, or exchanges them; sundog saw both allocations.
 static int pieces_after(const char *there, sdg_memory_access_t *memory,
                         size_t count, sdg_elements_t elements,
                         uintptr_t *out_at) {
@@ -123,7 +123,7 @@ static int pieces_after(const char *there, sdg_memory_access_t *memory,
   return left;
 }
 
-START_TEST(tensors_go_along_with_what_is_copied_or_exchanged) {
+START_TEST(copied_and_exchanged_tensors_keep_their_pieces) {
   const size_t all = COLUMNS * ROWS;
   const sdg_elements_t copy = SDG_ELEMENTS_COPY, swap = SDG_ELEMENTS_SWAP;
   sdg_memory_access_t memory;
@@ -133,13 +133,14 @@ START_TEST(tensors_go_along_with_what_is_copied_or_exchanged) {
   REQUIRE(pieces_after("x", &memory, all, swap, &at) == 1 && at == Y);
   REQUIRE(pieces_after("y", &memory, all, swap, &at) == 1 && at == X);
   REQUIRE(pieces_after("xY", &memory, all, swap, &at) == 2);
-  // Nothing is cut: a part of a tensor goes along only to one in such pieces.
+  // A part of a tensor in pieces stays in pieces only in a tensor with the same
+  // pieces.
   REQUIRE(pieces_after("x", &memory, all - 1, copy, &at) < 0);
   REQUIRE(pieces_after("xY", &memory, all - 1, copy, &at) < 0);
   REQUIRE(pieces_after("xy", &memory, all - 1, copy, &at) == 2);
   REQUIRE(pieces_after("y", &memory, all - 1, copy, &at) == 1);
   REQUIRE(pieces_after("y", &memory, all - 1, swap, &at) < 0);
-  // What is overwritten with what is the same everywhere is so too.
+  // A tensor that is overwritten with equal values is the same everywhere.
   REQUIRE(pieces_after("y", &memory, all, copy, &at) < 0);
   REQUIRE(pieces_after("", &memory, all, copy, &at) < 0);
 }
@@ -165,7 +166,7 @@ int main(void) {
   tcase_add_test(cases,
                  writes_in_pieces_stay_if_every_element_comes_from_valid_ones);
   tcase_add_test(cases, fetched_elements_are_invalid_after_a_write);
-  tcase_add_test(cases, tensors_go_along_with_what_is_copied_or_exchanged);
+  tcase_add_test(cases, copied_and_exchanged_tensors_keep_their_pieces);
   tcase_add_test(cases, rotations_stay_in_pieces_if_both_vectors_are);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

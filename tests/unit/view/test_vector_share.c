@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each rank computes of vectors in pieces, against memory byte by byte.
+// The blocks of vectors in pieces that each rank computes, against memory byte
+// by byte.
 #include "rules/view/whole/vector_share.h"
 
 #include <library_types.h>
@@ -11,17 +12,17 @@ enum { ARENA = 2048, RANKS = 12, AT = 0x10000, TYPES = 4 };
 static const int types[TYPES] = {CUDA_R_16F, CUDA_R_32F, CUDA_R_64F,
                                  CUDA_C_64F};
 
-// Whether a rank has this byte right.
+// Whether a rank has the right value of this byte.
 static bool has[RANKS][ARENA];
 
 typedef struct tensor {
-  int64_t at; // in the arena
+  int64_t at; // offset in the arena
   sdg_layout_t layout;
   sdg_placement_t placement;
   bool nested; // each stride is a multiple of the next one
 } tensor_t;
 
-// In the order of memory `order`, most often nested, with gaps or without.
+// Draws a layout, mostly with nested strides, with or without gaps.
 static void layout_draw(tensor_t *tensor, int elem_bytes) {
   sdg_layout_t *layout = &tensor->layout;
   *layout =
@@ -104,7 +105,7 @@ static bool element_there(int rank, const void *at, int64_t inc, int type,
   return true;
 }
 
-// How often each element is in a rank's blocks; those are there.
+// Counts how often each element is in a rank's blocks; the rank must have them.
 static void blocks_count(const sdg_vector_t *vector, int rank,
                          const sdg_vector_share_t *share, int *out_count) {
   int64_t all = 0;
@@ -189,7 +190,7 @@ START_TEST(each_element_belongs_to_one_rank_that_has_it) {
       tensor[t].at = t * (ARENA / 2) + elem_bytes * random_in(0, 9);
       if (tensor[t].at + (int64_t)sdg_layout_bytes(&tensor[t].layout) >
           (t + 1) * (ARENA / 2)) {
-        tensor[t].layout.dims = 1; // too large: one of its dimensions
+        tensor[t].layout.dims = 1; // too large: use one dimension
         tensor[t].layout.stride[0] = 1;
         tensor[t].nested = true;
         sdg_placement_fini(&tensor[t].placement);
@@ -215,7 +216,8 @@ START_TEST(each_element_belongs_to_one_rank_that_has_it) {
     int64_t off = random_in(0, 2) ? 0 : elem_bytes * random_in(-9, 9);
     int64_t x = tensor[0].at + off > 0 ? tensor[0].at + off : 0, y = x;
     vector.x = (const void *)(uintptr_t)(AT + x);
-    // All of the arena, a half, or less; of two tensors at one distance.
+    // All of the arena, half of it, or less; or two tensors at a fixed
+    // distance.
     int64_t end = random_in(0, 3) ? ARENA / 2 : ARENA;
     vector.n = elements_to(x, end, vector.incx, type);
     if (vector.op == SDG_VECTOR_DOT) {
@@ -239,8 +241,8 @@ START_TEST(each_element_belongs_to_one_rank_that_has_it) {
 }
 END_TEST
 
-// The norm of a tensor's memory, its dot product with itself, and with what is
-// the same on every rank.
+// The norm of a tensor's memory, and its dot products with itself and with
+// memory that is the same on every rank.
 START_TEST(tensors_in_pieces_are_shared_whatever_their_gaps) {
   for (int64_t cases = random_cases(20000); cases > 0; cases--) {
     sdg_mesh_t mesh = mesh_draw();
@@ -267,7 +269,7 @@ START_TEST(tensors_in_pieces_are_shared_whatever_their_gaps) {
     REQUIRE(share_check(&table, &vector, &mesh));
     vector.incx = vector.incy = -1;
     REQUIRE(share_check(&table, &vector, &mesh));
-    vector.incy = 1; // the other way round
+    vector.incy = 1; // with x and y exchanged
     REQUIRE(n + before == 1 || !share_check(&table, &vector, &mesh));
     vector.incx = 1;
     vector.y = (const void *)(uintptr_t)(AT + ARENA / 2 + 16);
@@ -276,7 +278,7 @@ START_TEST(tensors_in_pieces_are_shared_whatever_their_gaps) {
     vector.x = vector.y;
     vector.y = swap;
     REQUIRE(share_check(&table, &vector, &mesh));
-    vector.op = SDG_VECTOR_NRM2; // of what is the same everywhere
+    vector.op = SDG_VECTOR_NRM2; // of memory that is the same everywhere
     vector.y = NULL;
     REQUIRE(!share_check(&table, &vector, &mesh));
     sdg_placement_fini(&tensor.placement);
@@ -285,7 +287,8 @@ START_TEST(tensors_in_pieces_are_shared_whatever_their_gaps) {
 }
 END_TEST
 
-// Rows of two elements, four apart; the other tensor's rows are in between.
+// Rows of two elements with gaps of two; the other tensor's rows are in the
+// gaps.
 START_TEST(tensors_in_the_gaps_of_others_are_not_shared) {
   const sdg_mesh_t mesh = {.axes = 1, .name = {"y"}, .size = {2}};
   const sdg_split_t split = {.axes = 1};
@@ -308,7 +311,7 @@ START_TEST(tensors_in_the_gaps_of_others_are_not_shared) {
                          .incx = 1,
                          .type_x = CUDA_R_32F};
   REQUIRE(!share_check(&table, &vector, &mesh));
-  vector.n = 2; // all of it in one of them
+  vector.n = 2; // all elements in one of the tensors
   REQUIRE(share_check(&table, &vector, &mesh));
   sdg_buffers_fini(&table);
 }

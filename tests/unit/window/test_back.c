@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows run backwards against a naive op: what is right in place, strips,
-// images, and cuts of whole tensors.
+// Gradients of windowed ops against a naive op: rows that are right in place,
+// strips, images, and cuts of whole tensors.
 #include "rules/window/back.h"
 
 #include <inttypes.h>
@@ -10,8 +10,8 @@
 
 enum { CASES = 60000, ROWS = 160, TAPS = 9 };
 
-// One dimension of an op, and what goes in. Rows of dy that may not count have
-// a value that shows.
+// One dimension of an op, and its input. Rows of dy that must not count have a
+// value that shows in the result.
 typedef struct op {
   sdg_window_dim_t dim;
   int64_t weight[TAPS], y[ROWS];
@@ -40,7 +40,7 @@ static void op_draw(op_t *op) {
     op->y[o] = random_in(1, 99);
 }
 
-// Row i of x as one device has it; with wrap, i of the unrolled x.
+// Returns row i of x as on one device; with wrap, i is in the unrolled x.
 static int64_t want(const op_t *op, int64_t i) {
   const sdg_window_t *w = &op->dim.window;
   int64_t sum = 0, n = op->dim.x_extent;
@@ -53,14 +53,14 @@ static int64_t want(const op_t *op, int64_t i) {
   return sum;
 }
 
-// Whether the row of dy is in `known`, or outside the domain, where it is zero.
+// Returns the row of dy, which must be in `known`; outside the domain it is 0.
 static int64_t y_at(const op_t *op, int64_t o, sdg_range_t known) {
   if (o < 0 || o >= op->dim.y_extent)
     return 0;
   return o >= known.lo && o < known.hi ? op->y[o] : poison;
 }
 
-// Adds the real function's result on rows `y` of dy to `x` rows.
+// Adds the real function's result for rows `y` of dy to the rows `x`.
 static void run(const op_t *op, const sdg_window_cut_t *cut, sdg_range_t known,
                 int64_t *out) {
   sdg_window_t w = op->dim.window;
@@ -99,7 +99,7 @@ static void strip_check(const op_t *op, sdg_range_t rows) {
     REQUIRE(cut.pad >= 0 && cut.pad < span);
     REQUIRE(cut.x.lo == moved.lo && cut.x.hi == moved.hi);
     REQUIRE(common.lo <= rows.lo && common.hi >= rows.hi);
-    // Little is made in vain.
+    // Few rows are computed without use.
     REQUIRE(common.lo > rows.lo - w->stride && common.hi < rows.hi + span);
     int64_t made[ROWS] = {0};
     REQUIRE(cut.x.hi - cut.x.lo <= ROWS);
@@ -113,7 +113,7 @@ static void strip_check(const op_t *op, sdg_range_t rows) {
                 rows.hi);
 }
 
-// The same, image by image, of rows of dy inside the domain.
+// The same for each image, with rows of dy inside the domain.
 static void seen_check(const op_t *op, sdg_range_t rows) {
   int64_t sum[ROWS] = {0}, n = op->dim.x_extent;
   sdg_range_t images = {0, 1};
@@ -137,9 +137,9 @@ static void seen_check(const op_t *op, sdg_range_t rows) {
     REQUIRE(sum[i - rows.lo] == want(op, i));
 }
 
-static int64_t bares; // that were tried
+static int64_t bares; // how many were tried
 
-// The rows that the view makes right, with less that is in vain.
+// The rows that the view makes right, with fewer rows without use.
 static void bare_check(const op_t *op, const sdg_window_view_t *view,
                        sdg_range_t right) {
   sdg_window_cut_t cut;
@@ -155,7 +155,7 @@ static void bare_check(const op_t *op, const sdg_window_view_t *view,
   bares++;
 }
 
-// What the real function makes of owned rows, then strips of the rest.
+// Computes the owned rows by the real function, then the other rows by strips.
 static void rank_check(const op_t *op) {
   sdg_window_view_t view = sdg_window_view(&op->dim);
   sdg_range_t right = {0, 0};
@@ -254,7 +254,7 @@ START_TEST(owned_rows_are_made_in_place_of_whole_tensors) {
 }
 END_TEST
 
-// Whether some output sees the row as one that lies around the end.
+// Returns whether some output sees the row around the end of the domain.
 static bool seen_around(const sdg_window_dim_t *dim, int64_t row) {
   const sdg_window_t *w = &dim->window;
   for (int64_t o = 0; o < dim->y_extent; o++)

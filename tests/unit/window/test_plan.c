@@ -17,10 +17,10 @@
 
 enum { DIMS = 4, MAX = 14, ELEMENTS = 8192, SUBS = SDG_PIECES_MAX };
 
-// y[o] = sum over the window of weight * x, plus old y, plus 1000 z; channels
-// for themselves (pooling) or summed into each output channel (convolution).
-// An op with a border of its own adds 100 for each element that a window sees
-// of x, not of padding.
+// y[o] = sum over the window of weight * x, plus old y, plus 1000 z. Channels
+// are separate (pooling) or summed into each output channel (convolution). An
+// op with a border of its own adds 100 for each element of x, but not of
+// padding, in the window.
 typedef struct problem {
   bool mixes, wrap, reads_y, has_z, own_border;
   int64_t x_extent[DIMS], y_extent[DIMS];
@@ -70,7 +70,7 @@ static float y_want(const problem_t *p, const int64_t *at) {
   return sum + (p->has_z && p->reads_y ? 1000 * other_value(at, 5) : 0);
 }
 
-// The op on tensors in memory, as the vendor's library would do it.
+// The op on tensors in memory, like the vendor's library.
 typedef struct sub {
   const problem_t *problem;
   sdg_window_slabs_t slabs;
@@ -169,7 +169,7 @@ static sdg_status_t client_close(void *user, sdg_plan_t *plan) {
   return SDG_OK;
 }
 
-// A random order of dimensions, with a gap.
+// Draws a random order of dimensions, with a gap.
 static void strides_random(const sdg_box_t *box, int64_t *out) {
   static const int orders[3][DIMS] = {{0, 1, 2, 3}, {0, 2, 3, 1}, {2, 0, 1, 3}};
   const int *order = orders[random_in(0, 2)];
@@ -196,7 +196,8 @@ static bool all_hold(const sdg_part_t *part) {
   return true;
 }
 
-// The same on every rank, as the state of random numbers is.
+// Draws the same on every rank, because the state of random numbers is the
+// same.
 static bool problem_draw(problem_t *p, int ranks) {
   *p = (problem_t){.mixes = random_in(0, 1),
                    .wrap = random_in(0, 3) == 0,
@@ -239,7 +240,8 @@ static void placement_make(const int64_t *extent, const sdg_part_t *part,
 
 static float x_data[ELEMENTS], y_data[ELEMENTS], z_data[ELEMENTS];
 
-// Whether an element is in a box that may go around the ends of the tensor.
+// Returns whether an element is in a box that may wrap around the tensor's
+// ends.
 static bool is_right(const sdg_box_t *right, const int64_t *at,
                      const int64_t *extent) {
   sdg_box_t one = {.dims = DIMS};
@@ -248,8 +250,8 @@ static bool is_right(const sdg_box_t *right, const int64_t *at,
   return sdg_ring_contains(right, &one, extent);
 }
 
-// Fills, or checks, a rank's piece of a tensor, of which `right` are the
-// elements that are right.
+// Fills or checks a rank's piece of a tensor; the elements in `right` must be
+// right.
 static void each(const problem_t *p, const sdg_box_t *box,
                  const sdg_box_t *right, const int64_t *stride, float *data,
                  int what) {
@@ -276,7 +278,7 @@ static void each(const problem_t *p, const sdg_box_t *box,
         }
 }
 
-// Whether every owned output is made once at the end, by its last piece.
+// Checks that every owned output is computed, and right after its last piece.
 static void pieces_check(const sdg_window_op_t *op, bool extend) {
   sdg_window_piece_t piece[SDG_PIECES_MAX];
   bool in_place;
@@ -353,7 +355,7 @@ static void problem_run(const problem_t *p, int rank) {
   REQUIRE(p->whole
               ? !sdg_window_plan_whole(&call, &op, &client, p->strategy, &plan)
               : !sdg_window_plan(&call, &tagging, &op, &client, &plan));
-  if (!p->wrap) // what lies at both ends are two boxes
+  if (!p->wrap) // rows at both ends are two boxes
     messages_check(plan, 1);
   if (!p->whole)
     extra_check(plan, 0, &p->window[2],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views and strips of windows against a naive op, with every rank's rows
-// brought by transfers.
+// Views and strips of windows against a naive op; transfers bring every rank's
+// rows.
 #include "rules/window/window.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static array_t array_make(const sdg_box_t *box) {
   int64_t count = sdg_box_count(box);
   REQUIRE(count <= ELEMENTS);
   array.at = malloc(((size_t)count + 1) * sizeof *array.at);
-  // What nobody writes differs from everything that anybody computes.
+  // Unwritten elements differ from every value that is computed.
   for (int64_t i = 0; i < count; i++)
     array.at[i] = 0xdead000000000000u + random_bits() % 1000000007u;
   return array;
@@ -42,7 +42,8 @@ static uint64_t *array_at(const array_t *array, const int64_t *coord) {
   return &array->at[index];
 }
 
-// Steps coord through a box, last dimension fastest; false behind the end.
+// Steps through a box, last dimension fastest; returns false after the last
+// point.
 static bool box_next(const sdg_box_t *box, int64_t *coord) {
   for (int d = DIMS - 1; d >= 0; d--) {
     if (++coord[d] < box->dim[d].hi)
@@ -65,8 +66,8 @@ typedef struct op {
   uint64_t weight[9 * 9 * 9];
 } op_t;
 
-// The op as a library would run it on a buffer: x is indexed from 0, pad[]
-// zero rows lie around it, and y gets as many outputs as fit.
+// The op on a buffer, like in a library: x is indexed from 0, with pad[] rows
+// of zeros around it, and y gets as many outputs as fit.
 static array_t op_run(const op_t *op, const array_t *x, const int64_t *pad) {
   sdg_box_t y_box = {.dims = DIMS}, taps = {.dims = DIMS};
   for (int d = 0; d < DIMS; d++) {
@@ -99,8 +100,8 @@ static array_t op_run(const op_t *op, const array_t *x, const int64_t *pad) {
   return y;
 }
 
-// Copies `box` of x, which may lie outside the domain: there it is zero, or
-// wrapped from inside in periodic dimensions where `fold` is set.
+// Copies `box` of x. Elements outside the domain are 0, or in periodic
+// dimensions with `fold` those of the other end.
 static array_t assemble(const op_t *op, const array_t *x, const sdg_box_t *box,
                         bool fold) {
   array_t out = array_make(box);
@@ -132,7 +133,7 @@ static array_t whole_run(const op_t *op, const array_t *x) {
   return y;
 }
 
-// Every rank's need, filled by the messages of all ranks.
+// Fills every rank's need by the messages of all ranks.
 static void exchange(const array_t *x, const sdg_box_t *owned,
                      const array_t *need, int ranks, const int64_t *period) {
   sdg_box_t boxes[RANKS];
@@ -207,7 +208,7 @@ static void rank_run(const op_t *op, const sdg_window_dim_t *dim,
     REQUIRE(sdg_box_contains(&owned_y, &view_y));
     array_t local = assemble(op, x, &view_x, false);
     array_t made = op_run(op, &local, pad);
-    for (int d = 0; d < DIMS; d++) // neither more nor less than the view
+    for (int d = 0; d < DIMS; d++) // exactly the rows of the view
       REQUIRE(made.box.dim[d].hi == view_y.dim[d].hi - view_y.dim[d].lo);
     put(&y, &made, &view_y);
     free(local.at);
@@ -264,7 +265,7 @@ static int case_run(int dims, int64_t extent_max, int64_t kernel_max,
     x_box.dim[d].hi = op.x_extent[d];
     int pieces = used ? (int)random_in(1, pieces_max) : 1;
     x_part[d] = random_part(op.x_extent[d], pieces);
-    if (random_in(0, 1)) // any ownership of outputs will do
+    if (random_in(0, 1)) // any part of outputs is legal
       y_part[d] = random_part(op.y_extent[d], pieces);
     else
       REQUIRE(sdg_window_part(&op.window[d], &x_part[d], op.y_extent[d],

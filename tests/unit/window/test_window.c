@@ -113,7 +113,7 @@ START_TEST(adjoint_need_is_from_first_to_last_output_that_spans) {
 }
 END_TEST
 
-START_TEST(adjoint_need_of_all_images_has_every_output_that_wraps_here) {
+START_TEST(adjoint_need_of_all_images_has_every_output_that_wraps) {
   for (int64_t i = random_cases(CASES / 10); i > 0; i--) {
     sdg_window_t w = random_window(9);
     int64_t n = random_in(1, 20), outputs = sdg_window_outputs(&w, n);
@@ -143,8 +143,8 @@ END_TEST
 
 // ---- examples stated in the header -----------------------------------------
 
-// Input row that local output `local` of a cut reads through tap j, or -1 for
-// the padding that the real op supplies.
+// Returns the input row that local output `local` of a cut reads through tap j;
+// -1 if it is padding that the real op adds.
 static int64_t cut_tap(const sdg_window_t *w, const sdg_window_cut_t *cut,
                        int64_t local, int64_t j) {
   int64_t at = local * w->stride - cut->pad + j * w->dilation;
@@ -171,7 +171,8 @@ START_TEST(a_cut_makes_the_owned_outputs_of_the_whole) {
     sdg_window_cut_t cut = sdg_window_cut_around(&dim, rows);
     sdg_window_t padded = *w;
     padded.pad = cut.pad;
-    // Inside the tensors, and exactly what the real op makes.
+    // The cut is inside the tensors, and has exactly the outputs of the real
+    // op.
     REQUIRE(cut.x.lo >= 0 && cut.x.hi <= dim.x_extent && cut.x.lo < cut.x.hi);
     REQUIRE(cut.y.lo >= 0 && cut.y.hi <= dim.y_extent);
     REQUIRE(cut.pad >= 0 && cut.pad <= w->pad);
@@ -179,7 +180,7 @@ START_TEST(a_cut_makes_the_owned_outputs_of_the_whole) {
             cut.y.hi - cut.y.lo);
     REQUIRE(cut.y.lo <= dim.y.lo && cut.y.hi >= dim.y.hi);
     REQUIRE(rows.hi == 0 || (cut.x.lo <= rows.lo && cut.x.hi >= rows.hi));
-    // Every output is where the whole op has it: no other touches more rows.
+    // Every output is at its place in the whole op.
     REQUIRE(cut.x.lo - cut.pad == cut.y.lo * w->stride - w->pad);
     for (int64_t o = dim.y.lo; o < dim.y.hi; o++)
       for (int64_t j = 0; j < w->kernel; j++) {
@@ -188,24 +189,24 @@ START_TEST(a_cut_makes_the_owned_outputs_of_the_whole) {
           should = -1;
         REQUIRE(cut_tap(w, &cut, o - cut.y.lo, j) == should);
       }
-    // Where the windows stay inside the domain nothing is computed twice.
+    // If the windows are inside the domain, nothing is computed twice.
     sdg_range_t need = sdg_window_need(w, dim.y);
     if (!around && need.lo >= 0 && need.hi <= dim.x_extent)
       REQUIRE(cut.pad == 0 && cut.y.lo == dim.y.lo && cut.y.hi == dim.y.hi);
     if (around)
       continue;
-    // No more than a stride and the paddings beyond what is needed.
+    // At most a stride and the paddings more than the need.
     REQUIRE(cut.x.lo >= need.lo - w->stride - 2 * w->pad);
     bool whole = cut.y.hi - cut.y.lo == dim.y_extent;
     wholes += whole && dim.y.hi - dim.y.lo < dim.y_extent;
     cuts += !whole;
   }
-  // Pieces of few rows are often all padding; most are cut all the same.
+  // Pieces of few rows are often all padding, but most can be cut.
   REQUIRE(cuts > 3 * wholes);
 }
 END_TEST
 
-START_TEST(without_padding_all_that_is_made_is_right) {
+START_TEST(without_padding_all_computed_rows_are_right) {
   int64_t tried = 0;
   for (int64_t i = random_cases(60000); i > 0; i--) {
     sdg_window_dim_t dim = {.window = random_window(7),
@@ -226,7 +227,7 @@ START_TEST(without_padding_all_that_is_made_is_right) {
     REQUIRE(bare.right.lo == bare.y.lo && bare.right.hi == bare.y.hi);
     if (view.right.lo < view.right.hi)
       REQUIRE(bare.y.lo <= view.right.lo && bare.y.hi >= view.right.hi);
-    // A legal call, each window of which sees what that of the whole op sees.
+    // A legal call; each window sees the same as in the whole op.
     sdg_window_t none = *w;
     none.pad = 0;
     REQUIRE(sdg_window_outputs(&none, bare.x.hi - bare.x.lo) ==
@@ -250,7 +251,7 @@ START_TEST(the_view_is_padded_if_little_work_is_wasted) {
   dim.x.hi = dim.y.hi = 165; // 2 of 65
   view = sdg_window_view(&dim);
   ck_assert(!sdg_window_bare(&dim, &view, &bare));
-  // At an end of the domain padding makes a row right.
+  // At an end of the domain, padding makes a row right.
   dim.x = dim.y = (sdg_range_t){0, 20};
   view = sdg_window_view(&dim);
   ck_assert(!sdg_window_bare(&dim, &view, &bare));
@@ -317,7 +318,7 @@ START_TEST(one_rank_repairs_nothing_unless_it_wraps) {
     sdg_window_strip_t strip[2];
     sdg_window_view_t view = sdg_window_view(&dim);
     REQUIRE(sdg_window_strips(1, &dim, &view, strip) == 0);
-    if (outputs > 0) { // literally the program's call
+    if (outputs > 0) { // exactly the program's call
       REQUIRE(view.x.lo == 0 && view.x.hi == n);
       REQUIRE(view.y.lo == 0 && view.y.hi == outputs);
     }
@@ -330,7 +331,7 @@ START_TEST(one_rank_repairs_nothing_unless_it_wraps) {
 }
 END_TEST
 
-START_TEST(runs_have_every_output_with_every_input_that_it_sees_once) {
+START_TEST(each_output_and_input_that_it_sees_is_in_one_run) {
   for (int64_t i = random_cases(CASES); i > 0; i--) {
     sdg_window_t w = random_window(9);
     sdg_range_t y = {random_in(-5, 20), 0}, x = {random_in(-10, 40), 0};
@@ -379,7 +380,7 @@ int main(void) {
   tcase_set_timeout(cases, 600);
   tcase_add_test(cases, a_cut_makes_the_owned_outputs_of_the_whole);
   tcase_add_test(cases, the_cut_of_the_header_holds);
-  tcase_add_test(cases, without_padding_all_that_is_made_is_right);
+  tcase_add_test(cases, without_padding_all_computed_rows_are_right);
   tcase_add_test(cases, the_view_is_padded_if_little_work_is_wasted);
   tcase_add_test(cases, examples_of_the_header_hold);
   tcase_add_test(cases, output_count_is_what_fits);
@@ -387,11 +388,9 @@ int main(void) {
   tcase_add_test(cases, every_input_is_owned_by_the_output_centred_before_it);
   tcase_add_test(cases, need_is_from_first_to_last_input_touched);
   tcase_add_test(cases, adjoint_need_is_from_first_to_last_output_that_spans);
-  tcase_add_test(cases,
-                 adjoint_need_of_all_images_has_every_output_that_wraps_here);
+  tcase_add_test(cases, adjoint_need_of_all_images_has_every_output_that_wraps);
   tcase_add_test(cases, one_rank_repairs_nothing_unless_it_wraps);
-  tcase_add_test(cases,
-                 runs_have_every_output_with_every_input_that_it_sees_once);
+  tcase_add_test(cases, each_output_and_input_that_it_sees_is_in_one_run);
   tcase_add_test(cases, the_runs_of_the_header_hold);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
