@@ -128,7 +128,7 @@ static void setup(void) {
   TRY(cudaDeviceSynchronize());
 }
 
-/* What comes next is enqueued on the other stream, after what is there. */
+/* Later calls use the other stream, and wait for those before. */
 static void stream_switch(void) {
   TRY(cudaEventRecord(g.event, g.stream[g.current]));
   g.current ^= 1;
@@ -200,7 +200,7 @@ static void copy(const float *x, float *y) {
   }
 }
 
-/* Ops that nobody shares; what they say may decide. */
+/* Ops without a rule; their values may decide what the program does. */
 static void others(float *x, float *y) {
   float one = 1, zero = 0, norm;
   switch (draw(3)) {

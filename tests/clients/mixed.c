@@ -140,8 +140,7 @@ static void keep(const float *x, size_t count) {
       cudaMemcpy(result_line(), x, count * sizeof *x, cudaMemcpyDeviceToHost));
 }
 
-/* Relaxes x until two steps differ by little; the norm comes to the host as one
- * number. */
+/* Relaxes x until two steps differ little; the norm is copied to the host. */
 static int relax(float *x, float limit) {
   float one = 1, minus = -1, zero = 0, half = 0.5f, norm = 1;
   float *y = device(g.count), *change = device(g.count);

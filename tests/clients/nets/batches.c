@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small data-parallel program: it learns to blur, and each process may be
- * given some of the batch's images only. Processes come in groups of `--model`,
- * of which all work on the same images.
- *
- * It knows how many images the whole batch has, as the mean is over all of
- * them, and nothing else of other processes. */
+/* A small data-parallel program that learns to blur. Each process may get only
+ * some of the batch's images; groups of `--model` processes get the same ones.
+ * It knows how many images the whole batch has, because the mean is over all of
+ * them, and nothing else about other processes. */
 #include <getopt.h>
 #include <math.h>
 #include <string.h>
@@ -78,7 +76,7 @@ static double pixel(int step, int image, int r, int c) {
   return (x >> 8) / (double)(1 << 23) - 1;
 }
 
-/* The step's images, and what they are blurred. */
+/* Makes the step's images, and the blurred ones. */
 static void load(learner_t *l, int step, net_rows_t images) {
   size_t bytes = l->in.count * sizeof(net_real), at = 0;
   net_real *in = malloc(bytes), *right = malloc(bytes);
@@ -99,7 +97,7 @@ static void load(learner_t *l, int step, net_rows_t images) {
   free(right);
 }
 
-/* The mean square of what the output is off by. */
+/* Returns the mean square error of the output. */
 static double train(learner_t *l) {
   net_t *net = &l->net;
   net_real minus = -1, share = (net_real)(1 / l->points),

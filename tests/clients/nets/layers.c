@@ -6,13 +6,13 @@
  *               [--ranks P --rank I] [--state native|piece|whole] [--slack]
  *               [--scale]
  *
- * With --ranks a process has its even piece of the hidden units (of the
- * weights) and of the tokens (of what goes in and out), and no more memory than
- * that, or with --slack room for all. What its calls state of them: `native` is
- * what its memory is like (between the layers there are its hidden units of all
- * tokens), `piece` its pieces of both, `whole` all of both; leading dimensions
- * are always those of its memory. Without --ranks it has all. Prints how many
- * of its outputs are wrong. */
+ * With --ranks a process has its even pieces of the hidden units (in the
+ * weights) and of the tokens (in inputs and outputs); with --slack its memory
+ * has room for all. The sizes that calls state: `native`: those of its memory
+ * (between the layers it has its hidden units of all tokens); `piece`: its
+ * pieces of both; `whole`: all of both. Leading dimensions are always those of
+ * its memory. Without --ranks a process has all. Prints how many of its outputs
+ * are wrong. */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <getopt.h>
@@ -59,7 +59,8 @@ static float *block(int which, int r0, int r1, int c0, int c1) {
   return at;
 }
 
-/* Columns [t0, t1) of down (up x), in double, on the host. */
+/* Compares y with columns [t0, t1) of down (up x), computed in double on the
+ * host. */
 static int wrong_count(const float *y, int t0, int t1) {
   double *h = malloc((size_t)hidden * sizeof *h);
   int wrong = 0;

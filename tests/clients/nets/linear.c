@@ -111,7 +111,7 @@ static net_t net_make(int first, int hidden) {
   return n;
 }
 
-/* One step; the loss before it. */
+/* Makes one step; returns the loss before it. */
 static float step(net_t *n, float rate) {
   float loss, input;
   multiply(0, &n->made, 0, &n->raw, &n->x);

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One source, two precisions: without rounding to speak of, what differs is a
- * mistake. */
+/* One source for two precisions: in double, rounding is so small that any
+ * difference is a mistake. */
 #ifdef NET_DOUBLE
 typedef double net_real;
 #define NET_DATA   CUDNN_DATA_DOUBLE
@@ -46,7 +46,7 @@ typedef struct net {
   cublasHandle_t cublas;
   cudnnActivationDescriptor_t relu;
   cudnnOpTensorDescriptor_t add;
-  void *workspace; /* what the hungriest call so far asked for */
+  void *workspace; /* the largest that a call has asked for */
   size_t workspace_bytes;
   net_real rate; /* of learning */
   unsigned seed; /* of the next weight */

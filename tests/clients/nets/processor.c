@@ -67,8 +67,8 @@ static void processor_fini(processor_t *p) {
   transformer_fini(&p->t);
 }
 
-/* Each channel is a wave along the tokens; what is right has gone on by some
- * tokens, channels at different speeds. */
+/* Each channel is a wave along the tokens. The right output is the wave moved
+ * by some tokens; channels have different speeds. */
 static void load(processor_t *p, int step, net_rows_t tokens) {
   int channels = p->t.shape.channels;
   size_t bytes = p->in.count * sizeof(net_real), at = 0;
@@ -87,8 +87,8 @@ static void load(processor_t *p, int step, net_rows_t tokens) {
   free(right);
 }
 
-/* The mean square of what the output is off by; its gradient is what the last
- * layer begins with. */
+/* Returns the mean square error of the output; its gradient is the last layer's
+ * dy. */
 static double train(processor_t *p) {
   cudnnHandle_t cudnn = p->t.net.cudnn;
   net_real minus = -1, share = (net_real)(1 / p->points),
