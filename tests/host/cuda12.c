@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of CUDA 12: it declares by itself what the headers of 12 declare,
-// and prints what it found of everything that 12 has in another form.
+// A program of CUDA 12: it declares by itself what the headers of CUDA 12
+// declare, and prints everything whose form differs in CUDA 12.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that knows the driver alone: it is linked with -lcuda.
+// A program that uses only the driver: it is linked with -lcuda.
 #include <cuda.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* The driver does what it does without the runtime's public names: who stands
- * before the runtime is not asked. */
+/* The driver does not call the runtime's public names, so an interposer of the
+ * runtime sees nothing. */
 int cudaMalloc(void **at, size_t bytes);
 int cudaMalloc(void **at, size_t bytes) {
   (void)at, (void)bytes;

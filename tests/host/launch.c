@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As nvcc leaves a program with two kernels: one is launched, or asked about,
-// and the program does not look at what comes back.
+// A program with two kernels, in the form that nvcc makes. It launches one, or
+// asks about it, and ignores the status.
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>

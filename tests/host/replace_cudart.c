@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA program that knows nothing of sundog: prints the device's name and a
-// value that went through its memory.
+// A CUDA program that does not use sundog's functions: prints the device's name
+// and a value that it copied to the device and back.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <stdio.h>

@@ -259,8 +259,8 @@ START_TEST(products_match_the_definition) {
 }
 END_TEST
 
-/* One product of floats, 5 x 4 with a k of 3, two in a batch, all of whose
- * parts that `epilogue` does not name stay as they are. */
+/* A batch of two products of floats, 5 x 4 with k = 3. Parts that `epilogue`
+ * does not name must not change. */
 static void run_epilogue(uint32_t epilogue, const matrix_t *a,
                          const matrix_t *b, matrix_t *d, int32_t opa,
                          int32_t opb, void *bias, void *aux, int64_t aux_ld) {
@@ -291,8 +291,8 @@ static double gelu_slope(double x) {
          (2 * step);
 }
 
-/* What the forward epilogue keeps, the backward one uses: in one run of both,
- * for the same product. */
+/* The backward epilogue uses what the forward one has stored; one run makes
+ * both for the same product. */
 START_TEST(epilogues_give_gradients) {
   static const uint32_t pairs[][2] = {
       {CUBLASLT_EPILOGUE_RELU_AUX, CUBLASLT_EPILOGUE_DRELU},

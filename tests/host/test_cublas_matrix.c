@@ -94,7 +94,7 @@ static matrix_t matrix_random(cudaDataType type, int rows) {
   return m;
 }
 
-/* As the device has it now. */
+/* Copies it from the device. */
 static void matrix_check(const matrix_t *m, const number_t *expected) {
   number_t bytes[CELLS];
   double room = is_single(m->type) ? 4e-5 : 1e-11;
@@ -121,7 +121,7 @@ static cublasOperation_t op_random(void) {
   return (cublasOperation_t)below(3);
 }
 
-/* A number in host memory as the function wants it. */
+/* Returns a number in host memory, in the type of the function. */
 typedef struct scalar {
   _Alignas(16) char bytes[16];
   number_t value;
@@ -216,7 +216,7 @@ START_TEST(many_products_are_found_by_addresses_in_device_memory) {
               2 * a[i].value[p * LD_MAX + r] * b[i].value[j * LD_MAX + p];
     matrix_check(&c[i], expected);
   }
-  /* An address that is none is an error of the device. */
+  /* An invalid address is an error of the device. */
   list[0][1] = list;
   OK(cudaMemcpy(at[0], list[0], sizeof list[0], cudaMemcpyHostToDevice));
   OK(cublasDgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &two,
@@ -302,7 +302,7 @@ typedef cublasStatus_t (*trsm_t)(cublasHandle_t, cublasSideMode_t,
                                  cublasDiagType_t, int, int, const void *,
                                  const void *, int, void *, int);
 
-/* What trmm makes of B, trsm makes B again. */
+/* trsm reverses trmm. */
 START_TEST(triangles_multiply_and_divide) {
   for (int round = 0; round < ROUNDS; round++) {
     cudaDataType type = types[round % 4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver API on the host device: what ordinary programs ask, and how it
-// agrees with the runtime, whose device it is.
+// The driver API on the host device: the calls of ordinary programs, and that
+// it agrees with the runtime.
 #include "tests/unit/harness.h"
 
 #include <cuda.h>
@@ -113,7 +113,7 @@ START_TEST(contexts_are_a_stack_of_each_thread) {
 }
 END_TEST
 
-/* What the program has called of the runtime makes the primary one current. */
+/* Calls of the runtime make the primary context current. */
 START_TEST(the_runtime_makes_the_primary_context_current) {
   CUcontext found, primary;
   OK(cudaFree(NULL));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host device says of itself, and how it refuses what it lacks.
+// The properties of the host device, and how it refuses what it does not
+// support.
 #include "tests/unit/harness.h"
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs and captures of the host device: what is recorded is what runs, and
-// what may not be recorded spoils the capture with the vendor's error.
+// Graphs and captures of the host device: a graph runs what was captured, and a
+// call that cannot be captured invalidates the capture with the vendor's error.
 #include "tests/unit/harness.h"
 
 #include <cuda_runtime_api.h>
@@ -63,7 +63,7 @@ static void count_up(void *data) {
   ++*(int *)data;
 }
 
-/* Every step goes on from all that came before, so that the result is one. */
+/* Every step depends on all before it, so that only one result is possible. */
 static void program_run(program_t *p, unsigned seed) {
   p->seed = seed;
   int at = 0; /* the stream that is ahead */
@@ -196,7 +196,7 @@ START_TEST(nodes_run_after_what_they_need) {
   ck_assert_int_eq(cell(cells, 1), 0x01020304);
   ck_assert_int_eq(*seen, 1);
 
-  /* A circle cannot be run. */
+  /* A graph with a cycle cannot run. */
   OK(cudaGraphAddDependencies(graph, &host, &set, NULL, 1));
   cudaGraphExec_t none;
   FAILS(cudaGraphInstantiate(&none, graph, 0), InvalidValue);
@@ -282,7 +282,7 @@ START_TEST(event_nodes_order_a_graph_and_a_stream) {
 }
 END_TEST
 
-/* ---- what spoils a capture ---- */
+/* ---- what invalidates a capture ---- */
 
 static void ends_with(cudaStream_t stream, cudaError_t error) {
   cudaGraph_t graph;
@@ -294,7 +294,7 @@ static void ends_with(cudaStream_t stream, cudaError_t error) {
   (void)cudaGetLastError();
 }
 
-/* What is illegal, its error, and the error of the end. */
+/* An illegal call, its error, and the error at the end of the capture. */
 #define SPOILS(statement, why)                                                 \
   do {                                                                         \
     OK(cudaStreamBeginCapture(stream, global));                                \
@@ -368,17 +368,17 @@ START_TEST(captures_are_forked_joined_and_kept_apart) {
   OK(cudaStreamWaitEvent(other, event, 0));
   OK(cudaMemsetAsync(cells, 0, 4, other));
   ends_with(stream, cudaErrorStreamCaptureUnjoined);
-  /* Two captures stay two. */
+  /* Two captures cannot be joined. */
   OK(cudaStreamBeginCapture(stream, global));
   OK(cudaStreamBeginCapture(other, global));
   OK(cudaEventRecord(event, stream));
   FAILS(cudaStreamWaitEvent(other, event, 0), StreamCaptureMerge);
   ends_with(stream, cudaErrorStreamCaptureInvalidated);
   ends_with(other, cudaErrorStreamCaptureInvalidated);
-  /* The event belongs to a capture that is over. */
+  /* The event belongs to a capture that has ended. */
   FAILS(cudaStreamWaitEvent(stream, event, 0), CapturedEvent);
   (void)cudaGetLastError();
-  /* A stream that goes away takes its capture along. */
+  /* A destroyed stream ends its capture. */
   OK(cudaStreamBeginCapture(stream, global));
   OK(cudaMemsetAsync(cells, 0, 4, stream));
   OK(cudaStreamDestroy(stream));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that belongs to graphs: nodes that allocate and free it, captured and
-// made one by one, and what of it the program frees.
+// Memory of graphs: nodes that allocate and free it, captured or added one by
+// one; and memory that the program frees.
 #include "tests/unit/harness.h"
 
 #include <cuda_runtime_api.h>
@@ -82,8 +82,8 @@ START_TEST(captured_memory_is_used_and_freed) {
 }
 END_TEST
 
-/* What a graph leaves allocated is the program's to free, or another graph's,
- * before the graph is launched again. */
+/* Memory that a graph leaves allocated must be freed, by the program or another
+ * graph, before the graph is launched again. */
 START_TEST(memory_outlives_the_launch_that_allocated_it) {
   cudaStream_t stream = stream_new();
   cudaGraph_t graph, freeing;
@@ -120,7 +120,7 @@ START_TEST(memory_outlives_the_launch_that_allocated_it) {
       OK(cudaGraphLaunch(free_exec, stream));
     ck_assert_uint_eq(attribute(cudaGraphMemAttrUsedMemCurrent), 0);
   }
-  /* Where the graph is gone, its memory stays until it is freed. */
+  /* After the graph is destroyed, its memory stays until it is freed. */
   OK(cudaGraphLaunch(exec, stream));
   OK(cudaStreamSynchronize(stream));
   OK(cudaGraphExecDestroy(exec));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device addresses of the host device: guarded, found, given back.
+// Device addresses of the host device: they are guarded, found and given back.
 #include "tests/unit/harness.h"
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory pools and what programs say about managed memory.
+// Memory pools, and advice about managed memory.
 #include "tests/unit/harness.h"
 
 #include <cuda_runtime_api.h>
@@ -44,13 +44,13 @@ START_TEST(a_pool_counts_what_is_allocated_from_it) {
   OK(cudaStreamSynchronize(NULL));
   ck_assert_uint_eq(attribute(pool, cudaMemPoolAttrUsedMemCurrent), MEGA);
   ck_assert_uint_eq(attribute(pool, cudaMemPoolAttrUsedMemHigh), 4 * MEGA);
-  /* Without a threshold a synchronisation gives back what is not used. */
+  /* Without a threshold a synchronisation gives back unused memory. */
   ck_assert_uint_eq(attribute(pool, cudaMemPoolAttrReservedMemCurrent),
                     2 * MEGA);
   ck_assert_uint_eq(attribute(pool, cudaMemPoolAttrReservedMemHigh), 4 * MEGA);
   OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &(uint64_t){0}));
   ck_assert_uint_eq(attribute(pool, cudaMemPoolAttrUsedMemHigh), MEGA);
-  /* The pool goes with its last allocation. */
+  /* The pool is destroyed with its last allocation. */
   OK(cudaMemPoolDestroy(pool));
   FAILS(cudaMemPoolTrimTo(pool, 0), InvalidValue);
   OK(cudaFree(b));

@@ -304,8 +304,8 @@ START_TEST(host_functions_run_in_order_and_may_not_call_cuda) {
 }
 END_TEST
 
-/* Random work on all kinds of streams: each piece checks, when it runs, that
- * those it must come after have run. */
+/* Random work on all kinds of streams: when a piece runs, it checks that those
+ * before it have run. */
 enum { PIECES = 4000, LANES = 7, MARKS = 4, NEEDS = LANES + MARKS };
 
 static struct { int needs[NEEDS], count; } piece[PIECES];
@@ -499,7 +499,7 @@ static void *use_device(void *argument) {
   return NULL;
 }
 
-/* A device's work needs nothing of the thread that waits for it. */
+/* The device's work does not need the thread that waits for it. */
 START_TEST(small_stacks_are_enough_to_wait) {
   static _Atomic int count;
   pthread_attr_t attributes;

@@ -22,7 +22,7 @@ static inline double *zeros(int64_t count) {
   return calloc((size_t)count, sizeof(double));
 }
 
-/* beta is 0 as often as not, and then what is there is NaN. */
+/* beta is 0 half of the time; then the old values are NaN. */
 static inline double draw_beta(tensor_t *out) {
   if (case_range(0, 1))
     return 0.5;

@@ -42,8 +42,8 @@ static double get(const void *from, bool is_double, int64_t i) {
   return is_double ? ((const double *)from)[i] : ((const float *)from)[i];
 }
 
-/* Strides of a random order of dimensions with random gaps: channels first or
- * last as often as anything else. Returns the elements spanned. */
+/* Draws strides: a random order of dimensions with random gaps; channels first,
+ * last and other orders are equally likely. Returns the elements spanned. */
 static int64_t lay_out(const int64_t extent[5], int64_t stride[5]) {
   int order[5] = {0, 1, 2, 3, 4}, kind = case_range(0, 3);
   if (kind == 1) { /* N D H W C */
@@ -159,7 +159,7 @@ static int64_t offset(const int64_t stride[5], const int64_t at[5]) {
   return sum;
 }
 
-/* The sum of one output and, for the tolerance, of its absolute terms. */
+/* Computes one output and, for the tolerance, the sum of its absolute terms. */
 static double loop(const host_conv_t *conv, const int64_t at[5],
                    double *out_terms) {
   double sum = 0, terms = 0;

@@ -33,10 +33,9 @@ void tensor_upload(tensor_t *t);
 /* Reads the device into `value`. */
 void tensor_download(tensor_t *t);
 
-/* The first value on the device that differs from want[i] by more than
- * `factor` roundings of the type at scale[i] (NULL: at want[i] itself, at
- * least), or -2 if anything between the values was written; -1 if all is well.
- */
+/* Returns the first value on the device that differs from want[i] by more than
+ * `factor` roundings of the type at scale[i] (at least at want[i]; NULL: at
+ * want[i]); -2 if a gap between values was written; -1 if there is neither. */
 int64_t tensor_wrong(const tensor_t *t, const double *want, const double *scale,
                      double factor);
 

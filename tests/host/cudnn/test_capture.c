@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN's operations in a captured stream: nothing is done before the launch,
-// and the same at each one.
+// cuDNN's operations in a captured stream: nothing runs before the launch, and
+// each launch does the same.
 #include <cudnn.h>
 #include <stdlib.h>
 
@@ -70,7 +70,7 @@ START_TEST(captured_operations_are_done_at_each_launch) {
   OK(cudaStreamEndCapture(stream, &graph));
   OK(cudaGraphInstantiate(&exec, graph, 0));
   OK(cudaGraphDestroy(graph));
-  /* A handle is not needed for what was captured. */
+  /* Captured work does not need the handle. */
   OK(cudnnDestroy(handle));
   OK(cudaStreamSynchronize(stream));
   OK(cudaMemcpy(replayed, z, sizeof replayed, cudaMemcpyDeviceToHost));

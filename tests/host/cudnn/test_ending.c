@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program ends while its last calls are queued, or run.
+// A program that ends while its last calls are queued or running.
 #include <cudnn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { ROUNDS = 30, CALLS = 30, CHANNELS = 16, EXTENT = 40 };
       exit(2);                                                                 \
   } while (0)
 
-// Runs behind the handlers of exit(), as the destructors of what is preloaded.
+// Runs after the handlers of exit(), like destructors of preloaded libraries.
 __attribute__((destructor)) static void linger(void) {
   usleep(20000);
 }

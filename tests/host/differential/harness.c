@@ -142,8 +142,8 @@ static bool fresh_is_undefined(const char *type) {
          strstr(type, "Activation");
 }
 
-/* The object that is this parameter of the call, made at its first use: by its
- * Create and, mostly, one of its setters with ordinary values. */
+/* Returns the object for this parameter of the call. Its first use creates it,
+ * mostly followed by a setter with ordinary values. */
 static void *object_of(const char *type, int parameter) {
   for (int i = 0; i < object_count; i++)
     if (objects[i].parameter == parameter && strcmp(objects[i].type, type) == 0)
@@ -217,7 +217,7 @@ static int call(const row_t *row, function_t function) {
   for (int i = 0; i < ZONES; i++)
     zones[i].shown = false;
   int status = row->call(function);
-  /* Without a handle, the first of many faults is chance. */
+  /* Without a handle, it is random which of several faults is found first. */
   if (status != 0 && strstr(row->first, "Handle_t") && row->parameters > 1)
     printf(" refused");
   else
@@ -255,7 +255,7 @@ static void case_run(const row_t *row, function_t function, int number) {
   if (odd_value)
     printf(" of %ld", odd_value);
   printf("\n");
-  /* What a refused set leaves behind is nobody's business. */
+  /* Descriptors after a refused set are not compared. */
   if (status == 0 && strstr(row->name, "Set") && object_count > 0) {
     printf("%s %d back:", row->name, number);
     fflush(stdout);
@@ -265,7 +265,7 @@ static void case_run(const row_t *row, function_t function, int number) {
   fflush(stdout);
 }
 
-/* Runs the cases from `first` in a child; the number after the crashed one. */
+/* Runs the cases from `first` in a child; returns the number after a crash. */
 static int cases_run(const row_t *row, function_t function, int first,
                      int cases) {
   int progress[2];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints what the library given says about itself and about status codes,
-// known and unknown: names, versions, and for texts whether there is one; the
-// texts are the libraries' own.
+// Prints names and versions of the given library, the names of known and
+// unknown status codes, and whether they have a text; the texts may differ
+// between libraries.
 //
-// Usage: names LIBRARY CODES. A library loads others: only functions that are
-// its own are asked.
+// Usage: names LIBRARY CODES. Only functions of the library itself are called,
+// not those of libraries that it loads.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -23,7 +23,7 @@
 
 enum { IDS = 3, RANKS_MAX = 8, OUT_FD = 3, GATE_FD = 100 };
 
-/* What a rank knows. Several ids, for several communicators. */
+/* What a rank knows; the ids are for several communicators. */
 typedef struct rank_info {
   int rank;
   int ranks;
@@ -49,11 +49,11 @@ static inline double now_s(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* In a rank: rank 0 makes the ids, the launcher hands them out. */
+/* In a rank: rank 0 makes the ids, the launcher passes them to the others. */
 static inline rank_info_t rank_meet(int rank, int ranks) {
   rank_info_t info = {.rank = rank, .ranks = ranks};
   rank_number = rank;
-  alarm(60); /* whatever happens to the launcher */
+  alarm(60); /* even if the launcher dies */
   if (rank == 0) {
     for (int i = 0; i < IDS; i++)
       NCCL(ncclGetUniqueId(&info.id[i]));
@@ -69,7 +69,7 @@ static inline rank_info_t rank_meet(int rank, int ranks) {
   return info;
 }
 
-/* In a rank: lets all who wait at the gate pass, now and later. */
+/* In a rank: opens the gate for all that wait, now and later. */
 static inline void gate_open(void) {
   RANK_REQUIRE(eventfd_write(GATE_FD, RANKS_MAX) == 0);
 }
@@ -210,7 +210,7 @@ static inline void launch_all(const char *scenario, int ranks) {
   launch_expect_success(&launch, 0);
 }
 
-/* True if a socket of one of the launch's ids is still there. */
+/* Returns whether a socket of one of the launch's ids still exists. */
 static inline bool launch_left_a_socket(const launch_t *launch) {
   FILE *stream = fopen("/proc/net/unix", "r");
   ck_assert_ptr_nonnull(stream);

@@ -20,8 +20,8 @@ static double tens_of(int rank) {
   return rank == 0 ? 1 : 10 * tens_of(rank - 1);
 }
 
-/* By parity, numbered backwards; the last rank of three and more stays out; a
- * child is split again; parent and children are used in turn. */
+/* Splits by parity, numbered backwards; of three ranks or more the last takes
+ * no part; a child is split again; parent and children are used in turn. */
 static void play_split(const rank_info_t *info) {
   ncclComm_t comm = join(info), part = comm, again, both[2];
   int out = info->ranks >= 3 ? info->ranks - 1 : -1;
@@ -64,7 +64,7 @@ static void play_split(const rank_info_t *info) {
   NCCL(ncclCommDestroy(both[1]));
   if (part != NULL)
     NCCL(ncclCommDestroy(part));
-  /* All but the first go on; it does not take part. */
+  /* Shrinks to all ranks but the first, which does not take part. */
   if (info->ranks > 1 && info->rank > 0) {
     int first = 0, self = info->rank;
     RANK_REQUIRE(ncclCommShrink(comm, &self, 1, &part, NULL, 0) ==
@@ -76,7 +76,7 @@ static void play_split(const rank_info_t *info) {
   NCCL(ncclCommDestroy(comm));
 }
 
-/* Each rank multiplies by a number of its own, of host or device memory. */
+/* Each rank multiplies by its own number, in host or device memory. */
 static void play_multiplied(const rank_info_t *info) {
   enum { COUNT = 3000 };
   ncclComm_t comm = join(info);
@@ -131,8 +131,8 @@ static void play_multiplied(const rank_info_t *info) {
   NCCL(ncclCommDestroy(comm));
 }
 
-/* Recorded once on two streams, launched three times, between them the same
- * calls directly; the graph outlives the communicator. */
+/* Captures calls on two streams and launches them three times, with the same
+ * calls directly in between; the graph lives longer than the communicator. */
 static void play_captured(const rank_info_t *info) {
   ncclComm_t comm = join(info);
   cudaStream_t stream, other;

@@ -20,7 +20,7 @@ static ncclResult_t all_reduce(float *device, size_t count, ncclComm_t comm) {
   return ncclAllReduce(device, device, count, ncclFloat32, ncclSum, comm, 0);
 }
 
-/* What a rank must see once `culprit` is gone. */
+/* Checks what a rank sees after `culprit` has ended. */
 static void expect_lost(ncclComm_t comm, float *device, int culprit) {
   ncclResult_t state;
   char name[32];
@@ -81,8 +81,8 @@ static void *watch(void *argument) {
   return NULL;
 }
 
-/* Waits for what does not come until a second thread aborts; then the rest
- * goes on with a communicator of its own. */
+/* Waits for a message that never comes, until a second thread aborts. Then the
+ * other ranks continue with a new communicator. */
 static void abort_wait(const rank_info_t *info) {
   watcher_t watcher = {.comm = join(info)};
   float *device = device_floats();
@@ -168,14 +168,14 @@ static void play_mismatch(const rank_info_t *info) {
   NCCL(ncclCommDestroy(comm));
 }
 
-/* Memory of the host where device memory is expected. */
+/* Passes host memory in place of device memory. */
 static void play_address(const rank_info_t *info) {
   ncclComm_t comm = join(info);
   float *device = device_floats(), host[4] = {0};
   ncclResult_t state;
   ncclResult_t launched = all_reduce(info->rank == 0 ? host : device, 4, comm);
   cudaError_t error = cudaStreamSynchronize(0);
-  /* The others may hear of it before they launch. */
+  /* The other ranks may learn of it before they launch. */
   RANK_REQUIRE(info->rank == 0
                    ? error == cudaErrorIllegalAddress
                    : launched == ncclRemoteError || error != cudaSuccess);
@@ -185,8 +185,8 @@ static void play_address(const rank_info_t *info) {
   NCCL(ncclCommAbort(comm));
 }
 
-/* A child of fork may not use the communicator, and its life does not hide the
- * death of its parent. */
+/* A forked child may not use the communicator, and its parent's death is found
+ * although the child lives. */
 static void play_fork(const rank_info_t *info) {
   ncclComm_t comm = join(info);
   float *device = device_floats();
@@ -233,7 +233,7 @@ static ncclComm_t join_begin(const rank_info_t *info) {
   return comm;
 }
 
-/* Rank 1 dies after it came, rank 2 comes after that. */
+/* Rank 1 dies after it has joined; rank 2 joins later. */
 static void play_join_kill(const rank_info_t *info) {
   ncclComm_t comm;
   if (info->rank == 1) {
@@ -249,7 +249,7 @@ static void play_join_kill(const rank_info_t *info) {
   RANK_REQUIRE(comm == NULL && now_s() - from < harness_soon(3));
 }
 
-/* The maker of the id dies. */
+/* The rank that made the id dies. */
 static void play_join_orphan(const rank_info_t *info) {
   if (info->rank == 0) {
     usleep(200000);
@@ -262,7 +262,7 @@ static void play_join_orphan(const rank_info_t *info) {
   RANK_REQUIRE(now_s() - from < harness_soon(3));
 }
 
-/* Nobody else comes. */
+/* No other rank joins. */
 static void play_join_abort(const rank_info_t *info) {
   if (info->rank != 0)
     return;
@@ -273,11 +273,11 @@ static void play_join_abort(const rank_info_t *info) {
   RANK_REQUIRE(now_s() - from < harness_soon(1));
 }
 
-/* Everybody says it is rank 0. */
+/* All ranks claim to be rank 0. */
 static void play_join_twice(const rank_info_t *info) {
   ncclComm_t comm;
   ncclResult_t result = ncclCommInitRank(&comm, info->ranks, info->id[0], 0);
-  /* Who comes when the meeting has failed meets nobody. */
+  /* A rank that comes after the failure finds no other. */
   RANK_REQUIRE(result == ncclInvalidUsage || result == ncclRemoteError);
 }
 
@@ -288,7 +288,7 @@ static void play_join_other_count(const rank_info_t *info) {
   RANK_REQUIRE(result == ncclInvalidArgument || result == ncclRemoteError);
 }
 
-/* One of them is killed at any moment: the others get a result or abort. */
+/* A rank is killed at a random time: the others get a result or abort. */
 static void play_join_random(const rank_info_t *info) {
   ncclComm_t comm = join_begin(info);
   ncclResult_t state = ncclInProgress;
@@ -334,7 +334,7 @@ static int files_in(const char *folder) {
   return count;
 }
 
-/* Ends rank `victim`, which was not waited for, and looks for leftovers. */
+/* Ends rank `victim`, a zombie, and checks that nothing is left. */
 static void finish(launch_t *launch, int victim, int shm_before) {
   if (victim >= 0) {
     kill(launch->pid[victim], SIGKILL);
@@ -344,8 +344,8 @@ static void finish(launch_t *launch, int victim, int shm_before) {
   ck_assert_int_eq(files_in("/dev/shm"), shm_before);
 }
 
-/* Runs a scenario in which `victim` (-1: nobody) stays a zombie, or stopped,
- * until all others have ended well. */
+/* Runs a scenario in which `victim` (-1: no rank) stays a zombie or stopped
+ * until all others have succeeded. */
 static void launch_without(const char *scenario, int ranks, int victim) {
   int shm_before = files_in("/dev/shm");
   launch_t launch = launch_start(scenario, ranks);

@@ -66,8 +66,8 @@ static void play_exchange(const rank_info_t *info) {
   NCCL(ncclCommDestroy(comm));
 }
 
-/* Small integers, so that one formula serves all types; signs where there are
- * any; products stay small. */
+/* Small integers, so that one formula fits all types; signs for signed types;
+ * products stay small. */
 static double element(ncclDataType_t type, int rank, size_t i) {
   int value = (int)((i * 5 + (size_t)rank * 3) % 7);
   if (type == ncclUint8 || type == ncclUint32 || type == ncclUint64)
@@ -94,7 +94,7 @@ static void expect(const buffers_t *b, size_t at, size_t i, double want) {
   char got[8], wanted[8];
   download(got, b->device + at + i * b->size, b->size);
   types_put(b->type, wanted, 0, want);
-  /* Not by bits: of two zeros either will do. */
+  /* Not by bits, because 0 and -0 are both right. */
   if (types_get(b->type, got, 0) != types_get(b->type, wanted, 0))
     fprintf(stderr, "type %d element %zu: %g instead of %g\n", b->type, i,
             types_get(b->type, got, 0), types_get(b->type, wanted, 0));
@@ -152,7 +152,7 @@ static void check_copies(const rank_info_t *info, ncclComm_t comm,
   size_t own = (size_t)info->rank * bytes;
   int root = info->ranks - 1;
   char *d = b->device;
-  /* Gathered by everybody, then by the root. */
+  /* Gathers on all ranks, then on the root. */
   for (int all = 0; all < 2; all++) {
     size_t from = in_place ? half + own : 0;
     fill(b, info, 0, count, from);
@@ -220,8 +220,8 @@ static void play_collectives(const rank_info_t *info) {
   NCCL(ncclCommDestroy(comm));
 }
 
-/* The same inexact sum, over and over: identical bits on all ranks and in all
- * runs, whoever comes first. */
+/* Repeats an inexact sum: all ranks and all runs must have the same bits, in
+ * any order of arrival. */
 static void play_reproducible(const rank_info_t *info) {
   enum { N = 30011 };
   ncclComm_t comm = join(info);
@@ -249,8 +249,8 @@ static void play_reproducible(const rank_info_t *info) {
   NCCL(ncclCommDestroy(comm));
 }
 
-/* Three communicators with other ranks' numbers, used crosswise in streams of
- * their own. */
+/* Three communicators that number the ranks differently, each on its own
+ * stream. */
 static void play_several(const rank_info_t *info) {
   ncclComm_t comm[IDS];
   cudaStream_t stream[IDS];
@@ -293,7 +293,7 @@ static void play_nonblocking(const rank_info_t *info) {
   config.blocking = 0;
   ncclComm_t comm;
   if (info->rank > 0)
-    gate_pass(); /* rank 0 has found nobody */
+    gate_pass(); /* rank 0 has found no other rank */
   ncclResult_t result = ncclCommInitRankConfig(&comm, info->ranks, info->id[0],
                                                info->rank, &config);
   RANK_REQUIRE(result == ncclInProgress);
@@ -325,7 +325,7 @@ static void play_nonblocking(const rank_info_t *info) {
   NCCL(ncclCommDestroy(comm));
 }
 
-/* What groups promise beyond several calls at once. */
+/* What groups guarantee besides several calls at once. */
 static void play_groups(const rank_info_t *info) {
   ncclComm_t comm = join(info);
   cudaStream_t stream[2];
@@ -358,13 +358,13 @@ static void play_groups(const rank_info_t *info) {
   int total;
   download(&total, sum, sizeof total);
   RANK_REQUIRE(total == info->ranks * (info->ranks - 1) / 2);
-  /* An error inside: nothing is launched, by nobody. */
+  /* After an error inside a group no rank launches anything. */
   NCCL(ncclGroupStart());
   NCCL(ncclSend(d, 1, ncclInt32, next, comm, stream[0]));
   RANK_REQUIRE(ncclSend(d, 1, ncclInt32, info->ranks, comm, stream[0]) ==
                ncclInvalidArgument);
   RANK_REQUIRE(ncclGroupEnd() == ncclInvalidArgument);
-  /* To itself only with its receive. */
+  /* A send to the rank itself needs its receive. */
   RANK_REQUIRE(ncclSend(d, 1, ncclInt32, info->rank, comm, 0) ==
                ncclInvalidUsage);
   NCCL(ncclGroupStart());
@@ -404,7 +404,7 @@ static void play_arguments(const rank_info_t *info) {
                ncclInvalidArgument);
   RANK_REQUIRE(ncclCommInitRank(&none, 2, info->id[0], -1) ==
                ncclInvalidArgument);
-  /* The secret is not in the name: knowing the name does not help. */
+  /* The name does not contain the secret, so a stranger cannot use it. */
   ncclUniqueId guessed = info->id[0];
   guessed.internal[30] ^= 1;
   RANK_REQUIRE(ncclCommInitRank(&none, 1, guessed, 0) == ncclRemoteError);

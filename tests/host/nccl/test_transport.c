@@ -181,7 +181,7 @@ START_TEST(all_reduce_adds_in_the_order_of_ranks) {
 }
 END_TEST
 
-/* Everybody sends first; only the loop that moves all lanes ends this. */
+/* All ranks send first; only a loop that moves all lanes can complete this. */
 static ncclResult_t send_before_receive(host_endpoint_t *e) {
   size_t bytes = 3 << 20;
   char *send = calloc(1, bytes), *recv = calloc(1, bytes);
@@ -295,7 +295,7 @@ START_TEST(waiting_for_a_rank_that_left_is_a_remote_error) {
 }
 END_TEST
 
-/* Rank 0 sends and leaves; what it sent still counts. */
+/* Rank 0 sends and leaves; its data must still arrive. */
 static ncclResult_t send_and_leave(host_endpoint_t *e) {
   char buffer[64] = {0};
   memset(buffer, e->rank == 0 ? 7 : 0, sizeof buffer);

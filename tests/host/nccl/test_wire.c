@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks on machines of their own: what strangers do to those who join, and who
- * is told what when machines cannot meet. */
+/* Ranks on different machines: strangers that connect while ranks join, and the
+ * errors if machines cannot connect. */
 #include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -11,7 +11,8 @@
 
 enum { COUNT = 100000 };
 
-/* Joins, late or not, and adds up what all have; ends with all or nothing. */
+/* Joins, perhaps late, and makes a sum over all ranks; either all ranks succeed
+ * or none. */
 static void play_join(const rank_info_t *info, int late_ms) {
   ncclComm_t comm;
   float *device;
@@ -29,7 +30,7 @@ static void play_join(const rank_info_t *info, int late_ms) {
     for (int i = 0; i < COUNT; i++)
       RANK_REQUIRE(host[i] == sum * (float)(i % 1000));
   }
-  /* Rank 0 ends without a word: what it sent has arrived all the same. */
+  /* Rank 0 ends without a goodbye; its data must have arrived. */
   if (info->rank > 0)
     NCCL(ncclCommDestroy(comm));
 }
@@ -37,7 +38,7 @@ static void play_late(const rank_info_t *info) {
   play_join(info, info->rank == 2 ? 1000 : 0);
 }
 
-/* The maker's id has no address: its ranks are of one machine. */
+/* The id has no address, so its ranks must be on one machine. */
 static void play_unasked(const rank_info_t *info) {
   ncclComm_t comm = NULL;
   if (info->rank > 0)
@@ -45,7 +46,7 @@ static void play_unasked(const rank_info_t *info) {
                  ncclInvalidUsage);
 }
 
-/* A last message, and the end of the process right behind it. */
+/* A last message right before the process ends. */
 static void play_last_words(const rank_info_t *info) {
   ncclComm_t comm;
   float *device, first = 0;
@@ -65,9 +66,10 @@ static void play_last_words(const rank_info_t *info) {
   RANK_REQUIRE(first != 0);
 }
 
-/* The library's own, too: what goes out is looked through for the secret. */
+/* Replaces send functions, for the library, too: checks that no message has the
+ * secret. */
 static unsigned char secret[16];
-static _Atomic int known, sent, leaks; /* who made the id speaks before that */
+static _Atomic int known, sent, leaks; /* the id's maker sends before */
 
 __attribute__((visibility("default"))) ssize_t
 sendmsg(int fd, const struct msghdr *message, int flags) {
@@ -96,7 +98,7 @@ static void play_hush(const rank_info_t *info) {
   RANK_REQUIRE(leaks == 0);
 }
 
-/* Programs close what they do not use, and print into it all the same. */
+/* Programs may close standard descriptors and print to them nevertheless. */
 static void play_closed(const rank_info_t *info) {
   close(0);
   close(1);
@@ -158,7 +160,7 @@ START_TEST(strangers_do_not_disturb_those_who_join) {
   unsigned seed = 4711;
   for (int r = 0; r < 2; r++)
     count += ports_of(launch.pid[r], ports + count, 32 - count);
-  ck_assert_int_ge(count, 2); /* the maker's, and each rank's */
+  ck_assert_int_ge(count, 2); /* the id's maker's, and each rank's */
   for (int turn = 0; turn < 100; turn++)
     for (int p = 0; p < count; p++) {
       char noise[300];

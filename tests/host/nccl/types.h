@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL's element types for tests, by search in tables of all values: slow and
- * unlike the code under test. */
+/* NCCL's element types for tests: searches tables of all values, which is slow
+ * but independent of the tested code. */
 #ifndef SDG_TESTS_HOST_NCCL_TYPES_H
 #define SDG_TESTS_HOST_NCCL_TYPES_H
 
@@ -144,8 +144,8 @@ static inline void types_put(ncclDataType_t type, void *to, size_t i,
   }
 }
 
-/* What element i of `ranks` inputs must become: in the order of ranks, in
- * double for double, in float for other floating types. */
+/* Returns the expected element i of `ranks` inputs: combined in the order of
+ * ranks, in double for double, in float for other floating types. */
 static inline double types_combine(ncclDataType_t type, ncclRedOp_t op,
                                    int ranks, const double *value) {
   double result = value[0];

@@ -20,7 +20,7 @@ typedef struct {
   cudnnDataType_t type;
   int heads, batch, beam, k_beam, time[PARTS];
   int size[PARTS], projected[PARTS];
-  int seen[3]; /* of one head's vectors */
+  int seen[3]; /* extents of one head's vectors */
   bool biases, residual;
   double scale, dropout, post;
   int stride[PARTS][3]; /* time, batch, beam */
@@ -174,8 +174,8 @@ static void backward(attn_t *a, cudnnWgradMode_t mode) {
 
 /* ---- the definition ---- */
 
-/* Element (head, to, from) of a parameter; what is absent is the identity, or
- * a bias of zero. */
+/* Returns element (head, to, from) of a parameter. A missing matrix is the
+ * identity, a missing bias is 0. */
 static double param(const attn_t *a, int kind, int head, int to, int from) {
   cudnnTensorDescriptor_t desc;
   void *at;
@@ -199,7 +199,7 @@ static const double *row(const attn_t *a, int part, const double *values,
   return values + time * s[0] + batch * s[1] + beam * s[2];
 }
 
-/* A head's view of a vector. */
+/* Computes what a head sees of a vector. */
 static void see(const attn_t *a, int part, int head, const double *in,
                 double *out) {
   for (int j = 0; j < a->seen[part]; j++) {
@@ -346,7 +346,7 @@ START_TEST(gradients_equal_differences_of_the_definition) {
     static const char *const names[] = {"dq", "dk", "dv", "dw"};
     for (int p = 0; p < 4; p++) {
       tensor_download(d[p]);
-      /* The last one of w is no parameter: there may be none. */
+      /* w has one element more, so that it is never empty. */
       int count = (int)of[p]->count - (p == 3);
       for (int k = 0; k < 6 && count; k++) {
         int at = case_range(0, count - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and maps along rows: what they are, with the same bits from every
-// instruction set, and for a piece of a row as for all of it.
+// Sums and maps along rows: their values, equal bits with every instruction
+// set, and equal bits for a piece of a row and for the whole row.
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef union {
   double d[ROWS][LONGEST];
 } room_t;
 
-/* Those that the processor can run, the plain one first. */
+/* The instruction sets that the processor supports, the plain one first. */
 static int variants(bool is_double, const host_rows_t **out) {
   int count = 0;
   out[count++] = is_double ? &host_rows_double_base : &host_rows_float_base;
@@ -60,7 +60,7 @@ static host_row_t draw(void) {
   return row;
 }
 
-/* Which of the rows that may be absent are there: with, gate, through. */
+/* Which optional rows are given: with, gate, through. */
 static void point(host_row_t *row, room_t *room, bool is_double, int64_t first,
                   int have) {
   row->x = at(room, is_double, 0, first);

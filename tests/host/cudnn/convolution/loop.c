@@ -42,7 +42,7 @@ static double get(const part_t *p, int64_t i) {
   return bits >> 15 ? -size : size;
 }
 
-/* Of -1 .. 1, infinities and NaN; a value that the type has not is cut off. */
+/* Converts -1 .. 1, infinities and NaN to the type, by dropping digits. */
 static void put(part_t *p, int64_t i, double value) {
   float f = (float)value;
   uint32_t wide;
@@ -158,7 +158,7 @@ void loop_run(const host_conv_t *c, part_t *x, part_t *w, part_t *y) {
   } while (next(y->extent, at));
 }
 
-/* Of the sums, and of what they are rounded to. */
+/* Rounding of the sums, and of the stored type. */
 static double rounding(const part_t *p, double length) {
   switch ((int)p->type) {
   case CUDNN_DATA_DOUBLE:

@@ -6,13 +6,13 @@
 
 #include "src/host/cudnn/convolution/engine/engine.h"
 
-/* A tensor of a case (FLOAT, DOUBLE, HALF or BFLOAT16), with what is expected
- * at each element of its memory. Strides are not negative. */
+/* A tensor of a case (FLOAT, DOUBLE, HALF or BFLOAT16), with the expected value
+ * of each element of its memory. Strides are not negative. */
 typedef struct {
   cudnnDataType_t type;
   void *data;
   int64_t extent[5], stride[5], span;
-  double *want, *terms; /* the sum there, and of absolute terms */
+  double *want, *terms; /* the expected sum, and that of its absolute terms */
   bool *used;           /* false: between the elements, NaN */
 } part_t;
 
@@ -22,18 +22,18 @@ void part_create(part_t *p, cudnnDataType_t type, const int64_t extent[5],
 void part_destroy(part_t *p);
 /* An infinity, its negative or NaN at `count` elements. */
 void part_break(part_t *p, int count);
-/* The memory once more. */
+/* Copies the memory. */
 void *part_clone(const part_t *p);
 size_t part_bytes(const part_t *p);
 
-/* What the problem makes of the three: alpha times y of x and w, x (dx) of w
- * and y (dy), w (dw) of x and y. What lies outside takes no part. */
+/* Computes the expected values: alpha times y from x and w, x (dx) from w and y
+ * (dy), or w (dw) from x and y. Elements outside x count nothing. */
 void loop_run(const host_conv_t *conv, part_t *x, part_t *w, part_t *y);
 
-/* The first element of memory that is not what is wanted plus gamma of what was
- * there before, within the rounding of a sum of `length` terms, or that lies
- * between elements and was written; -1 if all is well. Infinities and NaN are
- * wanted as they are. */
+/* Returns the first element of memory that differs from the expected value plus
+ * gamma times the old one by more than the rounding of a sum of `length` terms,
+ * or a gap that was written; -1 if there is none. Infinities and NaN must be
+ * equal. */
 int64_t part_wrong(const part_t *have, const part_t *before, double gamma,
                    double length);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded: the processor says that another maker made it, so that oneDNN
-// knows no caches of it and chooses its kernels for small ones. CPUID is made
-// to fail (Linux on processors that can) and answered here.
+// Preloaded: CPUID names an unknown maker, so that oneDNN assumes small caches
+// and chooses other kernels. Linux makes CPUID fault on processors that support
+// it; this library answers in its place.
 #include <cpuid.h>
 #include <signal.h>
 #include <stdint.h>
@@ -45,7 +45,7 @@ static void skip(void) {
   _exit(1);
 }
 
-/* Linked to run first: libdnnl looks when it is loaded. */
+/* Linked to run first, because libdnnl asks when it is loaded. */
 __attribute__((constructor)) static void pretend(void) {
   struct sigaction action = {.sa_sigaction = answer,
                              .sa_flags = SA_SIGINFO | SA_NODEFER};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both convolution engines against a float64 loop and against pieces of
-// themselves.
+// Both convolution engines against a float64 loop, and pieces against the
+// whole.
 #include "tests/host/cudnn/case.h"
 
 #include <stdlib.h>
@@ -54,8 +54,8 @@ START_TEST(onednn_equals_the_loop) {
 }
 END_TEST
 
-/* What a shard with its halo sees of dimension `d`: outputs [a, b), the inputs
- * they need, zeros only where the whole has zeros. */
+/* What a shard with its halo has of dimension `d`: outputs [a, b), and the
+ * inputs that they need, with zeros only where the whole has zeros. */
 static host_conv_t piece_of(const host_conv_t *whole, int d, int64_t a,
                             int64_t b) {
   host_conv_t part = *whole;
@@ -78,7 +78,8 @@ static host_conv_t piece_of(const host_conv_t *whole, int d, int64_t a,
   return part;
 }
 
-/* With fewer instructions than it is used with, oneDNN promises no bits. */
+/* With a smaller instruction set than usual, oneDNN does not promise equal
+ * bits. */
 static bool lawful(const host_conv_t *conv) {
   return host_conv_only_direct(conv) ? host_conv_direct(conv) : onednn(conv);
 }
@@ -126,7 +127,7 @@ START_TEST(onednn_pieces_of_wide_rows_have_the_bits_of_the_whole) {
 }
 END_TEST
 
-/* oneDNN alone would let the width of a row decide how it sums these. */
+/* oneDNN alone would choose the order of these sums by the width of a row. */
 START_TEST(pieces_of_many_channels_have_the_bits_of_the_whole) {
   for (int i = 0; i < 12; i++) {
     host_conv_t whole;
@@ -183,7 +184,7 @@ START_TEST(pieces_of_many_channels_have_the_bits_of_the_whole) {
 }
 END_TEST
 
-/* 200 to 2000 times slower if oneDNN saw the strides. */
+/* These would be 200 to 2000 times slower if oneDNN got the strides. */
 START_TEST(onednn_never_runs_its_reference_code_on_views) {
   for (int i = 0; i < 60; i++) {
     host_conv_t conv;
@@ -202,7 +203,7 @@ typedef void (*transpose_fn)(const float *from, int64_t from_stride,
                              int64_t rows, int64_t columns, float *to,
                              int64_t to_stride);
 
-/* Exactly the elements asked for, whichever side has the longer rows. */
+/* Moves exactly the given elements, also if the other side has longer rows. */
 static void check_transpose(transpose_fn run) {
   enum { MOST = 90, ROOM = MOST * (MOST + 8) };
   static float from[ROOM], to[ROOM];

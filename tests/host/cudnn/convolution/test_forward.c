@@ -162,7 +162,7 @@ START_TEST(plain_and_fused_equal_the_loop) {
 }
 END_TEST
 
-/* A 1-D signal, as programs write it: N C L 1 and N C 1 L are one. */
+/* A 1-D signal: N C L 1 and N C 1 L give the same result. */
 START_TEST(one_dimension_may_be_either_of_the_last_two) {
   objects_t o;
   objects_create(&o);
@@ -276,8 +276,8 @@ START_TEST(algorithms_are_listed_working_ones_first) {
 }
 END_TEST
 
-/* x is set, scaled, convolved and copied without waiting in between; a second
- * stream goes on from there after an event. */
+/* Sets, scales, convolves and copies x without waiting; a second stream
+ * continues after an event. */
 START_TEST(work_runs_in_the_order_of_streams_and_events) {
   objects_t o;
   objects_create(&o);

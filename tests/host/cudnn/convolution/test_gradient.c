@@ -82,7 +82,7 @@ START_TEST(gradients_of_wide_rows_equal_the_loop) {
 }
 END_TEST
 
-/* Zeros that fill up a band must not meet infinities of x. */
+/* Infinities of x must not be multiplied by zeros that fill up a band. */
 START_TEST(infinities_stay_where_they_are_used) {
   enum { SIDE = 64, C = 40 };
   host_conv_t c = {.images = 3,
@@ -156,7 +156,7 @@ START_TEST(bias_gradient_is_the_sum_over_all_but_channels) {
 }
 END_TEST
 
-/* Ones everywhere: counting taps by hand is easy. */
+/* All ones, so that taps can be counted by hand. */
 START_TEST(entries_reach_the_gradients) {
   cudnnHandle_t handle;
   cudnnFilterDescriptor_t w;
@@ -203,7 +203,7 @@ START_TEST(entries_reach_the_gradients) {
   for (int64_t i = 0; i < x.count; i++) {
     int at[8];
     tensor_index(&x, i, at);
-    /* even rows are met by one tap, odd ones by two but for the last */
+    /* one tap reaches even rows, two reach odd rows but the last */
     int rows = at[2] % 2 && at[2] < 7 ? 2 : 1;
     int columns = at[3] % 2 && at[3] < 7 ? 2 : 1;
     want[i] = 4 * rows * columns;

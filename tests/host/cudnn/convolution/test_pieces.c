@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shard computes has the bits of the whole: the matrix engine, images
-// computed together, and the gradient of the data.
+// A shard must have the same bits as the whole: with the matrix engine, with
+// images computed together, and in the gradient of the data.
 #include "tests/host/cudnn/case.h"
 
 #include <math.h>
@@ -141,7 +141,7 @@ START_TEST(pieces_of_products_have_the_bits_of_the_whole) {
 }
 END_TEST
 
-/* oneDNN, or what is computed with instead where it does not keep the law. */
+/* oneDNN, or the engine that replaces it where its bits depend on the shape. */
 static bool engine(const host_conv_t *conv, bool *out_done) {
   if (!host_conv_only_direct(conv))
     return host_conv_onednn(conv, out_done);
@@ -149,8 +149,7 @@ static bool engine(const host_conv_t *conv, bool *out_done) {
   return host_conv_direct(conv);
 }
 
-/* With padding above and below, beside a row or a column of its own, and one
- * output alone. */
+/* With padding on both sides, with one row or column, and with one output. */
 START_TEST(pieces_by_onednn_have_the_bits_of_the_whole) {
   int64_t done = 0, cases = random_cases(40);
   for (int64_t i = 0; i < cases; i++) {
@@ -185,7 +184,7 @@ START_TEST(pieces_by_onednn_have_the_bits_of_the_whole) {
 }
 END_TEST
 
-/* As a rank has them: any channels, groups, strides and dilations, any rows. */
+/* Pieces of ranks: any channels, groups, strides, dilations and rows. */
 START_TEST(rows_of_wide_layers_have_the_bits_of_the_whole) {
   int64_t done = 0, cases = random_cases(30);
   for (int64_t i = 0; i < cases; i++) {
@@ -257,8 +256,8 @@ START_TEST(an_image_alone_has_the_bits_it_has_among_others) {
 }
 END_TEST
 
-/* Rows [a, b) of dx in dimension i, and the rows of dy that reach them; false
- * where none does. */
+/* Takes rows [a, b) of dx in dimension i, and the rows of dy that reach them;
+ * returns false if none does. */
 static bool dx_rows(const host_conv_t *whole, int i, int64_t a, int64_t b,
                     host_conv_t *part) {
   int64_t s = whole->stride[i], at = a + whole->pad[i];

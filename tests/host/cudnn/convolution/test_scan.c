@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random convolutions and gradients against loops, in memory where NaN lies
-// wherever nobody has written: what oneDNN gets wrong shows here.
-//
-// SDG_TEST_CASES=50 tests fifty times as many; SDG_TEST_SEED=7 others.
+// Random convolutions and gradients against loops. Memory that nobody has
+// written is NaN, so that errors of oneDNN show.  SDG_TEST_CASES=50 tests fifty
+// times as many cases, SDG_TEST_SEED=7 other ones.
 #include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
@@ -154,7 +153,7 @@ START_TEST(three_dimensions_equal_the_loop) {
 }
 END_TEST
 
-/* Windows in steps over few planes: oneDNN leaves planes of weights out. */
+/* Windows with a stride over few planes: oneDNN omits planes of weights. */
 START_TEST(few_planes_equal_the_loop) {
   static const int known[][4] = {/* window, step, padding, planes */
                                  {7, 2, 3, 6},
@@ -202,14 +201,14 @@ START_TEST(few_planes_equal_the_loop) {
 }
 END_TEST
 
-/* An infinity times one of the padding's zeros would be NaN. */
+/* An infinity times a zero of the padding would be NaN. */
 START_TEST(elements_outside_the_tensor_are_ignored) {
   scan_all(1 + _i, 150, true);
 }
 END_TEST
 
-/* More rows than a band of oneDNN's has, of which the last is filled up with
- * zeros of dy: no element of x meets them. */
+/* More rows than a band of oneDNN has. The last band is filled up with zeros of
+ * dy, which must not be multiplied by elements of x. */
 START_TEST(bands_filled_with_zeros_meet_no_infinity) {
   enum { C = 64, K = 16, WIDTH = 40, GROUPS = 1 };
   const int heights[] = {59, 61, 67};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors whose channels lie in vectors of 4 or 32: transforms, convolutions
-// with scaling and saturation, reordered filters, pooling, against loops over
+// Tensors with channels in vectors of 4 or 32: transforms, convolutions with
+// scaling and saturation, reordered filters and pooling, against loops over
 // integers.
 #include <cudnn.h>
 #include <math.h>
@@ -301,8 +301,8 @@ START_TEST(vectors_take_bias_and_activation) {
 }
 END_TEST
 
-/* The same result, whoever reorders; and the order itself, which programs
- * that reorder by themselves rely on. */
+/* The result does not depend on who reorders the filter. The order itself is
+ * checked, because some programs reorder by themselves. */
 START_TEST(reordered_filters_give_the_same) {
   OK(cudnnCreate(&handle));
   cudnnActivationDescriptor_t identity;

@@ -3,10 +3,9 @@
 // invalid descriptor calls. Run with NVIDIA's library and with the work-alike,
 // the two outputs must be equal.
 //
-// usage: probe [CASES PER FAMILY]. It makes no handle, so it needs no GPU. It
-// does not compare what a set that was refused as a bad parameter leaves
-// behind. Calls that crash NVIDIA's library (null arrays, null results) are
-// left out.
+// usage: probe [CASES PER FAMILY]. It creates no handle, so it needs no GPU. It
+// does not compare descriptors after a refused set. It leaves out calls that
+// crash NVIDIA's library (null arrays, null results).
 #include "tests/host/cudnn/descriptor/probe.h"
 
 static void show_tensor(cudnnTensorDescriptor_t t) {
@@ -323,8 +322,8 @@ static void pointwise(int cases) {
          cudnnSetActivationDescriptorSwishBeta(NULL, 1),
          cudnnSetOpTensorDescriptor(NULL, 0, 0, 0),
          cudnnDestroyOpTensorDescriptor(NULL));
-  /* NVIDIA's library leaves these uninitialised when fresh: what a get says
-   * before the first accepted set is not compared. */
+  /* NVIDIA's library does not initialise these, so a get before the first
+   * accepted set is not compared. */
   bool set_a = false, set_o = false;
   for (int i = 0; i <= cases; i++) {
     start(5, i);
@@ -470,8 +469,8 @@ static void hear(cudnnSeverity_t severity, void *data,
   (void)message;
 }
 
-/* Without a callback NVIDIA's library writes to stderr from here on: there is
- * always one. */
+/* Without a callback NVIDIA's library would write to stderr, so there is always
+ * one. */
 static void callbacks(void) {
   unsigned mask = 77;
   void *data = NULL;

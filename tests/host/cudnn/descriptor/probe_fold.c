@@ -87,8 +87,8 @@ static void show(all_t *a) {
   }
 }
 
-/* Small shapes, whether or not they fit each other: that is not looked at.
- * Vectorised types are left out. */
+/* Draws small shapes, which need not fit each other. Vectorised types are left
+ * out. */
 static void fill(all_t *a) {
   static const int types[] = {0, 1, 2, 3, 9};
   int groups = draw(6) ? 1 : range(2, 4), rank = draw(20) ? 4 : range(3, 5);

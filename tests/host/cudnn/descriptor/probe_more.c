@@ -124,10 +124,10 @@ static void small_sizes(int cases) {
   cudnnDestroyTensorDescriptor(x);
 }
 
-/* One argument at a time leaves what is legal: the order in which several
- * faults are found is not compared. */
-/* Where a handle is only looked at for being there, this is one: none can be
- * made without a GPU. */
+/* At most one argument is illegal, because the order in which faults are found
+ * is not compared. */
+/* A stand-in for calls that only check that a handle is given: without a GPU no
+ * handle can be created. */
 static char no_handle[1 << 16];
 
 static void show_part(const char *label, cudnnTensorDescriptor_t t, void *at) {
@@ -139,7 +139,8 @@ static void show_part(const char *label, cudnnTensorDescriptor_t t, void *at) {
   list("s", stride, 3);
 }
 
-/* Order and extents of all parameters, and of some that there are not. */
+/* Prints the order and extents of all parameters, and of some that do not
+ * exist. */
 static void show_parameters(cudnnRNNDescriptor_t rnn) {
   cudnnHandle_t handle = (cudnnHandle_t)no_handle;
   cudnnTensorDescriptor_t m, b;

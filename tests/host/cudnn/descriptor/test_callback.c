@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's callback hears of refusals while it is set.
+// While a program's callback is set, it is called for refusals.
 #include <cudnn.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folding and unfolding of tensors, and data gradients over strides by way of
+// Folding and unfolding of tensors, and data gradients with strides through
 // folded descriptors.
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int fold_at(const how_t *how, int i) {
   return how->fold[i - 2] ? (int)how->fold[i - 2] : 1;
 }
 
-/* Where the value at `index` goes; false where it is cut off. */
+/* Finds where the value at `index` goes; returns false if it is cut off. */
 static bool target(const how_t *how, const tensor_t *x, const int *index,
                    const tensor_t *out, int *to) {
   int all = 1, block = 0;
@@ -146,7 +146,7 @@ typedef struct {
   double alpha, beta;
 } gradient_t;
 
-/* What folding gives the gradient of: fold.c says why no more. */
+/* The gradients that folding supports; fold.c says why others are not. */
 static gradient_t draw(int number) {
   case_seed((uint64_t)number);
   gradient_t g = {.type = number % 2 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
@@ -215,7 +215,8 @@ static void add_gradient(const gradient_t *g, const double *w,
   }
 }
 
-/* Whether point `at` of dimension i lies in a block that no window meets. */
+/* Returns whether point `at` of dimension i is in a block that no window
+ * reaches. */
 static bool is_left_out(const gradient_t *g, int i, int at) {
   int used = g->stride[i] * (g->y[2 + i] - 1) - g->pad[i] + g->w[2 + i];
   if (g->dilation[i] > 1 || used > g->x[2 + i])

@@ -255,7 +255,7 @@ static void dropout_case(cudnnDataType_t type, float p) {
   OK(cudnnDropoutBackward(handle, drop, x.desc, x.device, dx.desc, dx.device,
                           reserve, reserve_bytes));
   tensor_download(&y);
-  /* the gradient meets the same mask */
+  /* the gradient uses the same mask */
   ck_assert_int_eq(tensor_wrong(&dx, y.value, NULL, 0), -1);
   int kept = 0;
   double *want = malloc(COUNT * sizeof *want);
@@ -343,9 +343,9 @@ static uint32_t next_number(uint32_t state[6]) {
   return state[0] + v[4];
 }
 
-/* The generators lie in the states as cuRAND seeds them (registers computed
- * apart, by powers of a matrix of whole numbers); element i is drawn by
- * generator i modulo their number. */
+/* The states hold generators seeded like cuRAND's (their registers are computed
+ * separately, by powers of an integer matrix). Generator i modulo their number
+ * draws element i. */
 START_TEST(dropout_draws_as_a_gpu_does) {
   OK(cudnnCreate(&handle));
   enum { GENERATORS = 21504, WORDS = 12, COUNT = 2 * GENERATORS + 77 };
@@ -392,7 +392,7 @@ START_TEST(dropout_draws_as_a_gpu_does) {
 }
 END_TEST
 
-/* Without states those from before stay; any probability will do. */
+/* Without new states the old ones stay, with any probability. */
 START_TEST(dropout_takes_what_a_gpu_takes) {
   OK(cudnnCreate(&handle));
   cudnnDropoutDescriptor_t drop;
@@ -438,7 +438,7 @@ START_TEST(dropout_takes_what_a_gpu_takes) {
 }
 END_TEST
 
-/* Scaled as float, rounded to even, saturated; there is no way back. */
+/* Scales as float, rounds to even, saturates. There is no reverse transform. */
 START_TEST(whole_numbers_are_activated) {
   OK(cudnnCreate(&handle));
   cudnnTensorDescriptor_t desc;

@@ -14,7 +14,7 @@
 
 static cudnnHandle_t handle;
 
-/* Where value `index` of the source goes; false if padding cuts it off. */
+/* Finds where value `index` of the source goes; false if it is cut off. */
 static bool target(const tensor_t *out, const int *before, const int *index,
                    int *to) {
   for (int i = 0; i < out->rank; i++) {
@@ -189,7 +189,7 @@ START_TEST(spatial_transformers_sample_and_give_gradients) {
     for (int64_t i = 0; i < x.count; i++)
       right += x.value[i] * dx.value[i];
     ck_assert_msg(fabs(left - right) < 1e-9, "%g %g", left, right);
-    /* and smooth between the points of x */
+    /* sampling is smooth between the points of x */
     const double step = 1e-6;
     for (int i = 0; i < COUNT; i++) {
       int n = i / 2 / POINTS, h = i / 2 / WIDTH % HEIGHT, w = i / 2 % WIDTH;

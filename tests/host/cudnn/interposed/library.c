@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second interposer, as a tool would preload it: counts and goes on to the
-// next definition.
+// A second interposer, like a tool preloads: counts calls and passes them to
+// the next definition.
 #include <dlfcn.h>
 
 extern int interposer_calls;

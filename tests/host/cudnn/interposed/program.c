@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked to the sub-libraries or to libcudnn.so.9 and run under the counting
-// interposer: every call must be seen once, so no work-alike may go through a
-// public cuDNN name itself.
+// Linked to the sub-libraries or to libcudnn.so.9, and run with the counting
+// interposer: it must see every call once, so no work-alike may call a public
+// name of cuDNN itself.
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations with descriptors of their own, which are batch normalisation
-// bit for bit, and divisive normalisation against its definition.
+// Normalisations with their own descriptors, whose bits equal those of batch
+// normalisation; and divisive normalisation against its definition.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

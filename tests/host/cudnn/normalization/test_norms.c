@@ -7,7 +7,7 @@
 
 #include "tests/host/cudnn/blended.h"
 
-/* Everything a batch normalisation takes. */
+/* All arguments of a batch normalisation. */
 typedef struct {
   cudnnBatchNormMode_t mode;
   cudnnBatchNormOps_t ops;
@@ -26,8 +26,8 @@ static int64_t set_of(const bn_t *b, int64_t i) {
   return tensor_at(&b->scale, at);
 }
 
-/* With every image's points of a channel next to each other, or every point's
- * channels, and the points alike. */
+/* Draws a layout: the points of a channel are next to each other in every
+ * image, or the channels of every point are; points have equal strides. */
 static void rows_create(tensor_t *t, cudnnDataType_t type, int rank,
                         const int *dim, bool last) {
   for (;;) {
@@ -42,8 +42,8 @@ static void rows_create(tensor_t *t, cudnnDataType_t type, int rank,
   }
 }
 
-/* Every third is of long rows, which are more than the vectors and what is
- * summed at once, and another of channels that are. */
+/* Every third case has rows longer than the vectors and blocks of sums, another
+ * third has more channels than these. */
 static void bn_create(bn_t *b, cudnnDataType_t type, int number) {
   int dim[5], rank = draw_shape(dim, 4), params[5];
   bool rows = number % 3 == 0, last = number % 3 == 1;
@@ -106,7 +106,7 @@ static void batchnorm_case(int number, cudnnActivationDescriptor_t relu) {
   scalar_t sa = scalar(type, alpha), sb = scalar(type, beta);
   scalar_t ss = scalar(type, share);
   double m = (double)(n / sets);
-  if (factor == 1) { /* what ran before does not count */
+  if (factor == 1) { /* the old running statistics do not count */
     for (int64_t i = 0; i < sets; i++)
       b.mean.value[i] = NAN;
     tensor_upload(&b.mean);

@@ -22,7 +22,7 @@ typedef struct {
   tensor_t x, dx;
 } ctc_t;
 
-/* What the network's last layer gives, as probabilities. */
+/* Computes the probabilities from the network's last layer. */
 static void probabilities(const ctc_t *c, const double *x, int t, int n,
                           double *p) {
   double sum = 0;
@@ -34,7 +34,8 @@ static void probabilities(const ctc_t *c, const double *x, int t, int n,
     p[k] = exp(p[k]) / sum;
 }
 
-/* Sum of the probabilities of the paths from t on that spell the rest. */
+/* Returns the sum of the probabilities of the paths from t on that spell the
+ * rest. */
 static double paths(const ctc_t *c, const double *x, int n, int t, int spelt,
                     int last) {
   if (t == c->input_length[n])
@@ -65,7 +66,7 @@ static double slope(const ctc_t *c, double *x, int n, int at) {
   return (high - low) / 2e-5;
 }
 
-/* The slope by the probability itself; p where no path comes by. */
+/* The derivative with respect to the probability; p if no path contains it. */
 static double share(const ctc_t *c, const double *x, int n, int t, int k) {
   ctc_t some = *c;
   some.at = t;
@@ -220,7 +221,7 @@ START_TEST(wrong_arguments_are_refused) {
 }
 END_TEST
 
-/* A symbol or length in device memory that cannot be is seen by the work. */
+/* Impossible symbols or lengths in device memory are found when work runs. */
 START_TEST(impossible_labels_on_the_device_cost_nan) {
   OK(cudnnCreate(&handle));
   tensor_t x;

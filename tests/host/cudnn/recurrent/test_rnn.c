@@ -230,7 +230,7 @@ static double sigmoid(double x) {
   return 1 / (1 + exp(-x));
 }
 
-/* Limits apply where a cell is read, and are floats. */
+/* Limits are floats and apply when a cell is read. */
 static double limited(const net_t *n, double c) {
   return n->clips ? fmin(fmax(c, (double)-0.3F), (double)0.2F) : c;
 }
@@ -310,7 +310,7 @@ static double *zeros(int64_t count) {
   return calloc((size_t)count, sizeof(double));
 }
 
-/* What the gradients are gradients of. */
+/* Computes the scalar whose gradients are tested. */
 static double loss(const net_t *n) {
   double *y = zeros(n->v.y.count), *h = zeros(n->v.hy.count);
   double *c = zeros(n->v.cy.count);
@@ -370,7 +370,7 @@ START_TEST(forward_equals_the_definition) {
 }
 END_TEST
 
-/* Beyond ends of sequences nothing depends on x. */
+/* After the end of a sequence nothing depends on x. */
 static void check_gradient(net_t *n, tensor_t *of, tensor_t *gradient,
                            const double *before, const char *name) {
   const double small = 1e-6;
@@ -389,7 +389,7 @@ static void check_gradient(net_t *n, tensor_t *of, tensor_t *gradient,
   }
 }
 
-/* A kink closer than the difference's step would be a difference of nothing. */
+/* If a kink is closer than the step, the difference is meaningless. */
 START_TEST(gradients_equal_differences_of_the_definition) {
   OK(cudnnCreate(&handle));
   for (int i = 0; i < 50; i++) {
@@ -418,7 +418,7 @@ START_TEST(gradients_equal_differences_of_the_definition) {
 }
 END_TEST
 
-/* Of the same values; sums of products of values of about 1. */
+/* Rounding of sums of products of values of about 1. */
 static void check_close(const tensor_t *t, const tensor_t *exact,
                         const char *name, const net_t *n) {
   double most = 1, unit = t->type == CUDNN_DATA_FLOAT  ? 0x1p-23

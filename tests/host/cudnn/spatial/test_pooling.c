@@ -18,8 +18,8 @@ typedef struct {
   int rank, window[3], pad[3], stride[3];
 } pool_t;
 
-/* The values of x under output `at`: their indices, and how many an average
- * divides by. */
+/* Finds the values of x under output `at`: their indices, and the divisor of an
+ * average. */
 static int under(const pool_t *p, const tensor_t *x, const int *at,
                  int64_t *found, double *out_count) {
   int count = 0, all = 1, taps = 1, tap[3];
