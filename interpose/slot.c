@@ -99,7 +99,7 @@ void *sdg_slot_resolve(unsigned entry) {
   return target;
 }
 
-// Only resolved slots are replaced; NULL is no target.
+// Only resolved slots are replaced; NULL is not a target.
 static void replace(int entry, void *old, void *target) {
   if (old)
     (void)atomic_compare_exchange_strong(&sdg_slot[entry], &old, target);

@@ -42,7 +42,7 @@ sdg_status_t sdg_exec_run(const sdg_plan_t *plan, const sdg_call_t *call,
                           cudaStream_t stream, sdg_report_row_t *row,
                           sdg_outcome_t *out) SDG_MUST_CHECK;
 
-/* What an execution does otherwise; {0}: nothing. */
+/* How an execution differs from the usual one; {0}: not at all. */
 typedef struct sdg_exec_how {
   /* Its exchange is packed and carried out, too, in one group with the plan's
    * first exchange over the same axes, if the plan has one. */

@@ -61,7 +61,8 @@ static void replace(int from, int to, int puts, const range_t *put) {
   atomic_store_explicit(&sdg_hint_count, count + watched, memory_order_release);
 }
 
-// What is known where unknown bytes lie between those of these kinds.
+// The hint of a range in which unknown bytes are between bytes with these
+// hints.
 static sdg_hint_t mixed(sdg_hint_t a, sdg_hint_t b) {
   sdg_hint_t pieces = sdg_hint_join(a, b);
   return pieces & SDG_HINT_AXES ? pieces | SDG_HINT_MIXED : 0;

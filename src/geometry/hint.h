@@ -27,7 +27,7 @@ typedef uint32_t sdg_hint_t;
 #define SDG_HINT_LOCAL  (UINT32_C(1) << 8)
 #define SDG_HINT_GLOBAL (UINT32_C(1) << 9)
 /* Some bytes of the range are in pieces, others may not be: values are made of
- * pieces, but it is no tensor whose extents could be told from it. */
+ * pieces, but the tensor's extents cannot be derived from it. */
 #define SDG_HINT_MIXED (UINT32_C(1) << 10)
 
 /* Returns the hint of a result that is computed from two inputs: it is in
