@@ -11,7 +11,7 @@
 #include "src/geometry/hint.h"
 #include "src/job/thread.h"
 
-// Of a calling thread.
+// The slots of one calling thread.
 typedef struct state {
   sdg_kept_slot_t *slot; // SDG_KEPT_SLOTS, then the spare ones
   uint64_t number;       // number of the last slot that was taken
@@ -86,7 +86,7 @@ sdg_status_t sdg_kept_slot_take(const void *data, sdg_kept_slot_t **out) {
       oldest = &state->slot[i];
   if (!taken)
     taken = oldest;
-  // No observed write removes it, and nobody finds it.
+  // Without a tensor no write removes the slot, and no look-up finds it.
   taken->tensor = (sdg_span_t){0, 0};
   taken->number = ++state->number;
   pthread_mutex_unlock(&lock);

@@ -146,7 +146,7 @@ static bool is_tagged(const sdg_call_t *call) {
   return false;
 }
 
-// Whether the op has its tensors beside each other as pieces.
+// Whether the call's tensors fit together as pieces of one call.
 static sdg_status_t pieces_fit(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, int index, bool *out_fit,
                                sdg_colocation_t *out) {
@@ -165,7 +165,7 @@ static sdg_status_t pieces_fit(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_probe_end();
   if (status != SDG_E_SIZES_READ)
     return status == SDG_E_NO_MEMORY ? status : SDG_OK;
-  // As pieces they fit in more than one way, which is said.
+  // As pieces they fit in more than one way: reports that.
   SDG_TRY(sdg_tagging_by(call, rules, index, &tagging));
   status = sdg_colocate_find(call, rules, op, &tagging, out, &met);
   sdg_tagging_fini(&tagging);

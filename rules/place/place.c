@@ -280,7 +280,7 @@ sdg_status_t sdg_place_check(const sdg_call_t *call, int index,
                              const sdg_section_t *section) {
   sdg_split_t split[SDG_DIMS_MAX];
   sdg_placement_t placement;
-  // Limits are no tensor: ranks may have the same limits and different keys.
+  // Limits are not a tensor: ranks may have equal limits and different keys.
   if (call->operand[index].kind == SDG_OPERAND_LIMITS ||
       !operand_splits(call, index, section, split))
     return SDG_OK;

@@ -63,7 +63,7 @@ static sdg_status_t fits(const sdg_call_t *call, const sdg_section_t *section,
   return SDG_OK;
 }
 
-// Whether the pattern says how long this dimension is, or is not.
+// Whether the pattern limits the size of this dimension.
 static bool names(const sdg_section_t *section, int dim) {
   for (int i = 0; i < section->terms; i++)
     if (section->term[i].compare != SDG_COMPARE_ANY &&

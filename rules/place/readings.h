@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the operands of a call can be read in one way only, in the shard
- * view. Inside rules/ only. */
+/* Shard view: checks that the sizes of a call's operands have only one meaning.
+ * Inside rules/ only. */
 #ifndef SDG_RULES_PLACE_READINGS_H
 #define SDG_RULES_PLACE_READINGS_H
 

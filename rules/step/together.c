@@ -89,8 +89,8 @@ static void value_put(const sdg_vector_t *vector, value_t value) {
     memcpy(vector->result, part, parts * sizeof *part);
 }
 
-// By Heron, of 1 to the number of ranks: the library needs nothing but the C
-// library.
+// Square root of 1 to the number of ranks, by Heron's method: the library must
+// need only the C library, not libm.
 static double root(double square) {
   double x = square;
   for (int i = 0; i < 64; i++)

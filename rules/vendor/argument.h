@@ -90,7 +90,7 @@ double sdg_call_number(const sdg_call_t *call, sdg_number_argument_t which);
 void *sdg_call_descriptor(const sdg_call_t *call, sdg_role_t role);
 void *sdg_call_data(const sdg_call_t *call, sdg_role_t role);
 
-/* The bytes of the entry's struct of arguments; 0 if it is no op of cuDNN's. */
+/* The bytes of the entry's struct of arguments; 0 if cuDNN does not have it. */
 size_t sdg_invoke_bytes(int entry);
 /* Calls the vendor's function, and returns its status;
  * CUDNN_STATUS_NOT_SUPPORTED for an op or a query that entries.def does not say

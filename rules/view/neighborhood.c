@@ -118,7 +118,7 @@ static sdg_status_t by_rules(sdg_call_t *call, bool *out_done) {
   call->memory = &memory;
   sdg_status_t status = sdg_registry_carry_out(call, out_done);
   call->memory = NULL;
-  // Another process of this rank joined first: this one is no rank.
+  // Another process of this rank joined first, so this one is not a rank.
   return sdg_job_disarmed() ? SDG_OK : status;
 }
 

@@ -91,7 +91,7 @@ sdg_verdict_t sdg_registry_judge(sdg_call_t *call) {
     sdg_nearest_note(call);
   if (status == SDG_OK)
     return done ? SDG_VERDICT_DONE : SDG_VERDICT_PASS;
-  // Another process of this rank joined first: this one is no rank.
+  // Another process of this rank joined first, so this one is not a rank.
   if (sdg_job_disarmed())
     return SDG_VERDICT_PASS;
   sdg_report_fail();
@@ -267,7 +267,7 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
       sdg_root_broadcast_measured(entry_name, rules, io_count, measured, each,
                                   room) == SDG_OK)
     return 0;
-  // Another process of this rank joined first: this one is no rank.
+  // Another process of this rank joined first, so this one is not a rank.
   if (sdg_job_disarmed())
     return 0;
   sdg_report_fail();

@@ -24,7 +24,7 @@ typedef struct moved {
   void *descriptor[SDG_OPERANDS_MAX]; // as the operand's kind says
 } moved_t;
 
-// The state of a plan, around that of the op's plan.
+// The state of a plan; contains the state of the op's plan.
 typedef struct state {
   moved_t moved;
   int room[SDG_OPERANDS_MAX]; // slabs of the moved tensors
@@ -292,7 +292,7 @@ static sdg_status_t steps_make(maker_t *m) {
   return any_out ? ways_make(m, out, true) : SDG_OK;
 }
 
-// Puts the state around that of the op's plan, which the plan then owns.
+// Wraps the state of the op's plan, which the plan then owns.
 static sdg_status_t state_wrap(sdg_plan_t *plan, const moved_t *moved,
                                state_t **out) {
   state_t *state = calloc(1, sizeof *state);

@@ -27,8 +27,8 @@ static bool several_pieces(sdg_axes_t axes) {
          sdg_mesh_group(sdg_job_mesh(), sdg_job_rank(), axes, rank) > 1;
 }
 
-// Programs may well read their piece, to write it to a file: it is said once,
-// by one rank, and not where the rules say what values of pieces are.
+// Programs may read their piece to write it to a file, so one rank prints this
+// line once, and only if the rules do not say what values of pieces mean.
 static void read_say(const char *entry_name, sdg_hint_t pieces) {
   static atomic_bool said;
   if ((pieces & (SDG_HINT_LOCAL | SDG_HINT_GLOBAL)) ||
@@ -90,7 +90,7 @@ void sdg_outside_touch(const sdg_memory_access_t *memory) {
 
 // ---- writes that no tensor describes ----------------------------------------
 
-// What is known of what the call reads, taken together.
+// What is known about the memory that the call reads, combined.
 static sdg_hint_t reads_of(const sdg_writes_t *writes) {
   sdg_hint_t from = 0;
   for (int i = 0; i < writes->reads; i++) {
@@ -138,7 +138,7 @@ static size_t bytes_of(const sdg_operand_t *operand) {
   return sdg_operand_access(operand, true, false).width;
 }
 
-// What is known of the activations that the call reads, taken together.
+// What is known about the activations that the call reads, combined.
 static sdg_hint_t inputs_of(const sdg_call_t *call) {
   sdg_hint_t from = 0;
   bool first = true;
@@ -209,7 +209,7 @@ static strip_t strip_of(const void *at, int64_t n, int64_t inc, int type) {
   return (strip_t){at, (size_t)((n - 1) * step + 1) * each, step != 1};
 }
 
-// What is known of a vector's memory.
+// What is known about a vector's memory.
 typedef struct known {
   sdg_hint_t hint;
   uint64_t contents;
@@ -228,7 +228,8 @@ static void put(const strip_t *strip, known_t known) {
                           known.contents);
 }
 
-// Of what is computed from `a`, which is overwritten, and `b`.
+// What is known about results that are computed from `a` and `b`, and overwrite
+// `a`.
 static known_t joined(known_t a, known_t b) {
   return (known_t){sdg_hint_join(a.hint, b.hint),
                    a.contents ? a.contents : b.contents};
@@ -269,7 +270,7 @@ void sdg_outside_vector(const sdg_vector_t *vector) {
 
 // ---- values ----------------------------------------------------------------
 
-// What of the vectors is in pieces; 0: none, or there is one piece.
+// The hint of the vectors in pieces; 0: none is, or there is one piece only.
 static sdg_hint_t pieces_of(const sdg_vector_t *vector) {
   strip_t x = strip_of(vector->x, vector->n, vector->incx, vector->type_x);
   strip_t y = strip_of(vector->y, vector->n, vector->incy, vector->type_y);

@@ -25,11 +25,13 @@ void sdg_outside_writes(const sdg_writes_t *writes);
  * pieces. */
 void sdg_outside_vector(const sdg_vector_t *vector);
 
-/* A value is about to be made of vectors. SDG_E_PIECE_VALUE where they are in
- * pieces and nothing says what the value shall be, SDG_E_VALUE_KIND. */
+/* Call it before a value is computed from vectors. SDG_E_PIECE_VALUE if they
+ * are in pieces and the rules do not say what the value means;
+ * SDG_E_VALUE_KIND. */
 sdg_status_t sdg_outside_value(const sdg_vector_t *vector) SDG_MUST_CHECK;
-/* It was made: it becomes that of all pieces, where that is meant. Collective
- * then, as well as where the vendor's library has `refused` the call. */
+/* Call it after the value was computed, or `refused` by the vendor's library.
+ * With values = global it becomes that of all pieces; collective in both cases
+ * then. */
 sdg_status_t sdg_outside_combine(const sdg_vector_t *vector,
                                  bool refused) SDG_MUST_CHECK;
 

@@ -187,7 +187,8 @@ static sdg_status_t elements_run(const sdg_memory_access_t *memory,
                            sdg_job_rank());
 }
 
-// A small copy from device memory to the host; NULL: the call is none.
+// Returns the access of a small copy from device memory to the host; NULL if
+// the call is not such a copy.
 static const sdg_access_t *host_read(const sdg_memory_access_t *memory) {
   const sdg_access_t *from = NULL;
   sdg_span_t span;

@@ -26,9 +26,9 @@ typedef struct sdg_vector_block {
 /* What one rank computes. Each element of the vectors is in a block of exactly
  * one of the ranks along `axes`, and is up to date there. */
 typedef struct sdg_vector_share {
-  sdg_axes_t axes; /* that cut the vectors */
-  /* Of the vectors' lengths, increments and types, and of where the tensors lie
-   * in them: equal on all ranks that make the same call. */
+  sdg_axes_t axes; /* the axes that cut the vectors */
+  /* Hashes the vectors' lengths, increments and types, and where the tensors
+   * are in them: equal on all ranks that make the same call. */
   uint64_t hash;
   int64_t count; /* elements of all blocks; 0: this rank has none */
   int blocks;

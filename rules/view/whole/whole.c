@@ -90,8 +90,9 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
-// What a call that needs more of a tensor than its rows (sdg_op_reuse_t) does
-// depends on whether ranks have more.
+// Returns the operand of which the call can use more than its rows
+// (sdg_op_reuse_t), -1 for none. The plan depends on whether ranks have more of
+// it.
 static int more_of(const sdg_call_t *call, const sdg_op_t *op) {
   bool first = false;
   int operand = sdg_op_knows(op, call) && op->reuse && op->reuse->prefetch
