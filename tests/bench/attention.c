@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Milliseconds, of the clock and of CPU time, that one layer of multi-head
-// attention takes, forward or its gradients: medians. Queries, keys and values
-// are tensors of their own.
+// Prints the median milliseconds, by the clock and in CPU time, of one layer of
+// multi-head attention, forward or its gradients. Queries, keys and values are
+// separate tensors.
 //
 // usage: bench_attention forward|gradients STEPS TOKENS PART CHANNELS HEADS
 //                        WINDOW
 //
-// TOKENS are those of each piece, N,N,..., of which PART is this process's. It
-// knows nothing of sundog: a token sees those at most WINDOW away that the
-// process has.
+// TOKENS are the tokens of each piece, N,N,...; PART is this process's piece.
+// The program does not use sundog's functions: a token sees the process's
+// tokens that are at most WINDOW away.
 #include <stdbool.h>
 #include <string.h>
 
@@ -104,7 +104,7 @@ int main(int count, char **words) {
   net_clock_t clock = {0};
   layer_init(&l, tokens.count, atoi(words[5]), atoi(words[6]), atoi(words[7]));
   bool back = strcmp(words[1], "gradients") == 0;
-  // What the gradients need to know of the call.
+  // The gradients need the reserve of a forward call.
   forward(&l);
   for (int i = 0; i < atoi(words[2]); i++) {
     if (back)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pointwise op on a tensor of so many megabytes, whose values two ranks
-// have to compare. Knows nothing of sundog.
+// One pointwise op on a tensor of the given megabytes, whose values two ranks
+// must compare. The program does not use sundog's functions.
 //
 // usage: bench_compare MEGABYTES
 #include <cuda_runtime_api.h>

@@ -163,7 +163,7 @@ static void ours(const bench_t *b, bench_kind_t kind) {
   OK(cudaStreamSynchronize(0));
 }
 
-/* Wrong and fast is no figure: both must have computed the same. */
+/* Both must have the same results; otherwise times mean nothing. */
 static void check(const bench_t *b, int t) {
   size_t bytes = b->count[t] * sizeof(float);
   float *mine = malloc(bytes);
@@ -183,7 +183,7 @@ static void check(const bench_t *b, int t) {
   }
 }
 
-/* The time of one call, many in a row. */
+/* Returns the time of one call, measured over many in a row. */
 static double measure(const bench_t *b, bench_kind_t kind, rival_t *rival,
                       int calls) {
   double start = now_ms();
@@ -195,7 +195,8 @@ static double measure(const bench_t *b, bench_kind_t kind, rival_t *rival,
   return (now_ms() - start) / calls;
 }
 
-/* The layout in which oneDNN is fastest; BENCH_LAYOUTS for none. */
+/* Returns the layout in which oneDNN is fastest; BENCH_LAYOUTS if it supports
+ * none. */
 static int choose(const bench_t *b, bench_kind_t kind,
                   rival_t *const rival[BENCH_LAYOUTS], int calls) {
   double ms[BENCH_LAYOUTS][CHOICES];
@@ -210,7 +211,7 @@ static int choose(const bench_t *b, bench_kind_t kind,
   return best;
 }
 
-/* Prints a line; true where the goal is met. */
+/* Prints a line; returns true if the goal is met. */
 static bool compare_one(const bench_t *b, bench_kind_t kind) {
   static const char *const kinds[] = {"forward", "data", "weights"};
   static const char *const layouts[] = {"own", "last", "plain", "none"};
@@ -242,7 +243,7 @@ static bool compare_one(const bench_t *b, bench_kind_t kind) {
 }
 
 int main(int argc, char **argv) {
-  /* Queued work may run on a thread of its own: there, caches would be cold. */
+  /* Queued work may run on another thread, whose caches would be cold. */
   cpu_set_t core;
   CPU_ZERO(&core);
   CPU_SET(sched_getcpu(), &core);

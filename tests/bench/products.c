@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps of linear layers by cuBLAS: forward, gradients of the weights
-// and of what came in.
+// and of the inputs.
 //
 // usage: bench_products FORM STEPS RANKS RANK TOKENS INPUTS HIDDEN OUTPUTS
 //
-// A process has its even piece of what is cut, of RANKS; RANKS 1: everything.
+// A process has its even piece of the cut dimension; RANKS 1: all of it.
 //   data    hidden = W x; tokens are cut
 //   pieces  the same; each process has its hidden units of the gradient of W
 //   column  the same; W's hidden units, and tokens of x
 //   row     outputs = W hidden; W's hidden units, and tokens of the outputs
 //   mlp     both layers: units of the weights; tokens before and after
 //   tensor  the same, with all tokens on every rank
-// It knows nothing of sundog. Tokens come from another product.
+// It does not use sundog's functions. Another product makes the tokens.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ typedef struct matrix {
   float *at;
 } matrix_t;
 
-// The first pieces have one more.
+// Returns the size of the process's piece. The first pieces have one more.
 static int piece(int extent) {
   return extent / ranks + (rank < extent % ranks);
 }
@@ -43,7 +43,7 @@ static matrix_t make(int rows, int columns) {
   return m;
 }
 
-// c = op(a) op(b), of m x n x k as the call states them.
+// c = op(a) op(b), with the m, n, k that the call states.
 static void multiply(int ta, const matrix_t *a, int tb, const matrix_t *b,
                      const matrix_t *c, int m, int n, int k) {
   static const float one = 1, zero = 0;
@@ -52,7 +52,7 @@ static void multiply(int ta, const matrix_t *a, int tb, const matrix_t *b,
                     a->rows, b->at, b->rows, &zero, c->at, c->rows));
 }
 
-// Of a loss, in the place of what it is of.
+// Replaces y by the gradient of a loss.
 static void gradient(const matrix_t *y) {
   static const float half = 0.5f;
   CHECK(cublasSscal(blas, y->rows * y->columns, &half, y->at, 1));
@@ -60,7 +60,7 @@ static void gradient(const matrix_t *y) {
 
 // y = w x, and back.
 typedef struct layer {
-  int in, out; // as calls state them
+  int in, out; // sizes that calls state
   matrix_t w, x, y, dw, dx;
 } layer_t;
 

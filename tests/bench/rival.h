@@ -7,7 +7,7 @@
 
 enum { BENCH_SPATIAL = 3 };
 
-/* Leading extents of `in` are 1 where there are fewer dimensions. */
+/* If there are fewer dimensions, leading extents of `in` are 1. */
 typedef struct {
   const char *name;
   int dims; /* spatial ones, 2 or 3: the last of each array below */
@@ -31,8 +31,8 @@ typedef enum {
   BENCH_KINDS
 } bench_kind_t;
 
-/* The layouts that are tried: the one oneDNN likes best, channels last, and
- * the program's. */
+/* The layouts that are tried: oneDNN's choice, channels last, and the
+ * program's. */
 typedef enum {
   BENCH_ANY,
   BENCH_LAST,
@@ -42,8 +42,8 @@ typedef enum {
 
 typedef struct rival rival_t;
 
-/* x, w, y: dense, N C (D) H W and (G) K C (D) H W; the one that `kind` computes
- * is written. NULL where oneDNN has nothing but its reference code. */
+/* x, w, y are dense: N C (D) H W and (G) K C (D) H W. The one that `kind`
+ * computes is written. Returns NULL if oneDNN has only its reference code. */
 rival_t *rival_create(const bench_shape_t *shape, bench_kind_t kind,
                       bench_layout_t layout, float *x, float *w, float *y);
 void rival_destroy(rival_t *rival);

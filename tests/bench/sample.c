@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples the calling thread by a timer of its CPU time. What the C library
- * does is its caller's. */
+/* Samples the calling thread by a timer of its CPU time. Time in the C library
+ * counts for its caller. */
 #include "tests/bench/sample.h"
 
 #include <execinfo.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose the calling thread's CPU time is: looks now and then at where it is. */
+/* Finds which library uses the calling thread's CPU time, by samples. */
 #ifndef BENCH_SAMPLE_H
 #define BENCH_SAMPLE_H
 
-/* Once the libraries are loaded; one thread at a time. */
+/* Call it after the libraries are loaded, in one thread at a time. */
 int sample_start(void);
-/* The share of the thread's CPU time since then that was sundog's own: spent in
- * libsundog, or in what it calls of the C library, but not in a vendor's
- * library. -1 without samples. */
+/* Returns sundog's share of the thread's CPU time since then: time in libsundog
+ * and in the C library called by it, but not in a vendor's library. -1 without
+ * samples. */
 double sample_stop(int *out_samples);
 
 #endif

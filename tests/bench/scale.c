@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Milliseconds, of the clock and of CPU time, that one convolution takes, or
-// the gradients of its filter and its input, or a step: all of these, of an
-// input and a gradient of the output that other ops have just made: medians.
+// Prints the median milliseconds, by the clock and in CPU time, of one
+// convolution, of the gradients of its filter and input, or of a step: all of
+// these, with an input and a gradient of the output that other ops have just
+// computed.
 //
 // usage: bench_scale forward|gradients|step STEPS IN OUT KERNEL STRIDE
 // EXTENT...
 //
-// IN and OUT are channels, the extents those of the input; padded by half the
-// kernel. It knows nothing of sundog: the extents are this process's own.
+// IN and OUT are channels; EXTENTs are those of the input; the padding is half
+// the kernel. The program does not use sundog's functions: the extents are
+// those of this process.
 #include <string.h>
 
 #include "tests/clients/nets/net.h"
@@ -76,7 +78,7 @@ static void gradients(const layer_t *l) {
                                      &zero, l->x.desc, l->x.grad));
 }
 
-// What another layer makes.
+// Fills a tensor by a call, like another layer.
 static void make(const layer_t *l, const net_tensor_t *tensor, net_real *at) {
   static const float half = 0.5f;
   CUDNN(cudnnScaleTensor(l->net.cudnn, tensor->desc, at, &half));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nanoseconds of the calling thread's CPU time per call of a tiny op: the first
-// decile over many batches, so that other work on the machine shows as little
-// as can be. With "own" also how many of them are sundog's own, of the mean,
-// and from how many samples that is known.
+// Prints the nanoseconds of the calling thread's CPU time per call of a tiny
+// op: the first decile over many batches, so that other work on the machine
+// matters little. With "own" also sundog's part of the mean, and the number of
+// samples.
 //
 // usage: bench_tagged literal|halo|data|filter|bias|pool|norm [own]
 #include <cuda_runtime_api.h>
@@ -22,7 +22,7 @@ typedef struct bench {
   cudnnFilterDescriptor_t filter;
   cudnnConvolutionDescriptor_t conv;
   cudnnPoolingDescriptor_t pool;
-  void *from, *to, *few; // of 4 x 4 numbers each
+  void *from, *to, *few; // 4 x 4 numbers each
 } bench_t;
 
 static const float one = 1, zero = 0;
@@ -69,7 +69,7 @@ static int norm(const bench_t *b) {
 static const struct {
   const char *name;
   int (*call)(const bench_t *bench);
-  int calls; // of a batch
+  int calls; // calls in a batch
 } ops[] = {{"literal", literal, LITERALS}, {"halo", halo, HALOS},
            {"data", data, HALOS},          {"filter", filter, HALOS},
            {"bias", bias, HALOS},          {"pool", pool, HALOS},

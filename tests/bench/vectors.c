@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a solver that has its vectors in cuBLAS' hands: a convolution, and
-// copies, sums, multiples and an exchange of what it made; or, as conjugate
-// gradients, dot products and norms of that too.
+// Steps of a solver that uses cuBLAS for its vectors: a convolution, then
+// copies, sums, multiples and a swap of its results; or, like conjugate
+// gradients, also dot products and norms.
 //
 // usage: bench_vectors moves|values STEPS EXTENT EXTENT
 #include <cublas_v2.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cuDNN whose functions take no time: what is left is the way to them.
+// A cuDNN whose functions take no time, so that only the way to them is
+// measured.
 #pragma GCC visibility push(default)
 #include <cudnn.h>
 #include <stdint.h>
