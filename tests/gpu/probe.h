@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What probes share: a call that fails where it must not ends them, answers are
- * lines of "point: what the device does". */
+/* Functions for probes: an unexpected failure ends a probe; answers are lines
+ * "point: what the device does". */
 #ifndef SDG_TESTS_GPU_PROBE_H
 #define SDG_TESTS_GPU_PROBE_H
 
@@ -21,7 +21,7 @@
 #define PROBE_CUDA(call)  PROBE_MUST(cudaError_t, cudaGetErrorString, call)
 #define PROBE_CUDNN(call) PROBE_MUST(cudnnStatus_t, cudnnGetErrorString, call)
 
-/* Points at which the device is not as sundog's rules take it to be. */
+/* Number of points in which the device differs from what the rules expect. */
 static int probe_faults;
 
 __attribute__((format(printf, 2, 3))) static inline void
@@ -35,7 +35,7 @@ probe_say(const char *point, const char *format, ...) {
   fflush(stdout);
 }
 
-/* What the rules rely on. */
+/* Checks a point on which the rules rely. */
 static inline void probe_expect(const char *point, int as_expected,
                                 const char *yes, const char *no) {
   probe_say(point, "%s", as_expected ? yes : no);
@@ -66,7 +66,7 @@ static inline void probe_download(const float *at, float *values,
       cudaMemcpy(values, at, count * sizeof *values, cudaMemcpyDeviceToHost));
 }
 
-/* The i-th of numbers between -1 and 1 that look random. */
+/* Returns the i-th of pseudo-random numbers between -1 and 1. */
 static inline float probe_number(unsigned i) {
   return (float)(int)((i + 1) * 2654435761u >> 9) / (1 << 22) - 1;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What multi-head attention does on this device where its documentation is
-// silent: where parameters lie, windows that are empty or go beyond the keys,
-// which types run.
+// Tests how multi-head attention on this device behaves where its documentation
+// does not say: where parameters are, windows that are empty or exceed the
+// keys, and which types work.
 #include <cudnn.h>
 #include <math.h>
 #include <stdbool.h>
@@ -41,8 +41,8 @@ static cudnnSeqDataDescriptor_t sequence(cudnnDataType_t type, int size) {
   return desc;
 }
 
-// Projections and biases of everything, or of nothing: then each head's vector
-// is the whole, and what comes out is them side by side.
+// With all projections and biases, or with none. Without them each head sees
+// the whole vector, and the output has the heads' results side by side.
 static cudnnStatus_t attention_create(attention_t *a, cudnnDataType_t type,
                                       bool projects) {
   const int length[2] = {TIME, TIME};
@@ -212,7 +212,7 @@ static void windows_probe(void) {
   windows_set(&a, 3, 2);
   values_say("a window of less than nothing (lo > hi)", forward(&a, false, -1),
              &a, beyond);
-  // One key: its value, for each head.
+  // One key: each head returns its value.
   windows_set(&a, 4, 5);
   status = forward(&a, false, -1);
   bool right = status == CUDNN_STATUS_SUCCESS;

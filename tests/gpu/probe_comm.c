@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL by itself, used as sundog uses it: a communicator that does not block,
-// groups of messages, sums, its end. One process per rank, on whatever GPUs
-// they were given.
+// Tests NCCL without sundog, in the way that sundog uses it: a non-blocking
+// communicator, groups of messages, sums, and its end. One process per rank, on
+// the GPUs that they are given.
 //
 // usage: probe_comm RANK SIZE FILE
 //
-// FILE hands the communicator's id from rank 0 to the others; it must not
-// exist.
+// FILE passes the communicator's id from rank 0 to the others; it must not
+// exist before.
 #include <nccl.h>
 #include <sched.h>
 #include <time.h>
@@ -26,7 +26,7 @@ static double now_ms(void) {
   return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
 }
 
-// Waits while the communicator is at work; how often it was asked.
+// Waits until the communicator is done; returns how often it was queried.
 static long settle(ncclResult_t result, const char *what) {
   long asked = 0;
   while (result == ncclInProgress) {
@@ -45,7 +45,7 @@ static long settle(ncclResult_t result, const char *what) {
   return asked;
 }
 
-// Under another name until it is complete.
+// Writes to another name, and renames the complete file.
 static void id_write(const char *path, const ncclUniqueId *id) {
   char part[4096];
   snprintf(part, sizeof part, "%s.part", path);
@@ -88,7 +88,8 @@ static void comm_open(const char *path) {
               returned - begin, now_ms() - begin, asked);
 }
 
-// Each to the next and from the one before; itself, where it is alone.
+// Each rank sends to the next and receives from the one before; a single rank
+// sends to itself.
 static void ring(const float *from, float *to, size_t count) {
   int next = (rank_number + 1) % rank_count;
   int before = (rank_number + rank_count - 1) % rank_count;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors inside larger ones this device's cuDNN takes: the views on
-// which sundog repairs, of layouts and types as programs have them. What is not
-// taken is done by extending; what is taken has to be computed right.
+// Tests which tensors inside larger ones this device's cuDNN accepts: the views
+// that strategy repair uses, in layouts and types of real programs. For views
+// that it refuses, sundog uses extend; results for others must be right.
 #include <cudnn.h>
 #include <math.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@ enum { W_COUNT = C * C * 3 * 3 };
 static cudnnHandle_t cudnn;
 static const float one = 1, zero = 0;
 
-// Where an element of a tensor of so many rows lies.
+// Returns the offset of an element in a tensor with this many rows.
 static size_t place(bool channels_last, int rows, int n, int c, int h, int w) {
   return (size_t)(channels_last ? ((n * rows + h) * W + w) * C + c
                                 : ((n * C + c) * rows + h) * W + w);
@@ -52,7 +52,7 @@ static conv_t conv_make(cudnnDataType_t type, bool last) {
   return c;
 }
 
-// "0 1 6" of the algorithms that say they take it.
+// Writes the algorithms that accept the call, like "0 1 6".
 static void algorithms(const conv_t *c, int what, char *out) {
   *out = '\0';
   for (int algo = 0; algo < ALGOS; algo++) {
@@ -95,7 +95,8 @@ static void accepted_probe(void) {
       }
 }
 
-// What one row more or less would show: plain loops over the same view.
+// Computes an element by plain loops over the same view; an error of one row
+// would show.
 static double row_value(const float *x, const float *w, bool last, int n, int k,
                         int h, int column) {
   double sum = 0;
@@ -111,7 +112,8 @@ static double row_value(const float *x, const float *w, bool last, int n, int k,
   return sum;
 }
 
-// Every element of y's memory: the view's, and those around it, which stay.
+// Checks every element of y's memory: those of the view, and those around it,
+// which must not change.
 static bool is_right(const float *x, const float *w, const float *y,
                      bool last) {
   for (int n = 0; n < N; n++)
@@ -164,7 +166,7 @@ static void values_probe(bool last) {
   }
 }
 
-// What sundog packs and adds with.
+// The calls with which sundog packs and adds.
 static void pointwise_probe(bool last) {
   float x[X_COUNT], y[Y_COUNT], got[Y_COUNT];
   cudnnTensorDescriptor_t from = describe(CUDNN_DATA_FLOAT, last, Y, X_ROWS);
