@@ -1,4 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for libsundog.so where only its name matters: what the command does
-// with its ranks does not depend on what the library does in them.
+// Replaces libsundog.so in tests of the command in which only its name matters.
 int sundog_dummy;

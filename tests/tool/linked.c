@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that has a CUDA runtime of its own, as one linked to
+// A program with its own CUDA runtime, like one that is linked to
 // libcudart_static.
 #include <stdlib.h>
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network of convolutions, ReLUs, poolings, softmax over channels and
-// divisive normalizations, as its words say, that knows nothing of sundog.
+// A network with the layers that its arguments list: convolutions, ReLUs,
+// poolings, softmax over channels and divisive normalizations. It does not use
+// sundog's functions.
 //
 // usage: network IN.npy OUT.npy [nhwc] [own] LAYER...
 //   IN, OUT  float32 arrays N C H W, or N C D H W
 //   nhwc     tensors are kept with their channels innermost
-//   own      works out the sizes of outputs itself, in place of asking cuDNN
+//   own      computes the sizes of outputs itself instead of asking cuDNN
 //   conv=CHANNELS,KERNEL,STRIDE,PAD  relu  pool=KERNEL,STRIDE
 //   softmax  over channels
 //   divide   divisive normalization
@@ -60,7 +61,7 @@ static void tensor_make(tensor_t *t) {
   CHECK(cudaMalloc((void **)&t->data, count_of(t) * sizeof(float)));
 }
 
-/* Between the file's order, channels first, and the device's. */
+/* Converts between the file's order, channels first, and the device's. */
 static void reorder(const tensor_t *t, const float *from, float *to, int back) {
   int stride[DIMS], index[DIMS] = {0};
   strides_of(t, stride);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small network that knows nothing of sundog: convolution, ReLU, pooling, a
-// head of one value per channel.
+// A small network that does not use sundog's functions: convolution, ReLU,
+// pooling, and a head with one value per channel.
 //
 // usage: pooled STEPS exit|_exit|abort
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 
 #include "tests/calls.h"
 
-/* Devices without pooling are there; what was called is what counts. */
+/* A device may not support pooling; only the call counts. */
 static void pool(cudnnStatus_t status) {
   if (status != CUDNN_STATUS_NOT_SUPPORTED)
     CHECK(status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `inspect` says about splits, against counting one element at a time.
+// What `inspect` says about splits, against counts of single elements.
 #include "tools/draft/candidate.h"
 
 #include <stdio.h>
@@ -67,8 +67,8 @@ static int owner(const sdg_part_t *part, int64_t index) {
   return rank;
 }
 
-// Rows of one side between the first and the last that a rank sees, less those
-// it owns, all ranks together.
+// Counts the rows of one side from the first to the last that a rank sees,
+// without those it owns, over all ranks.
 static int64_t rows_counted(const sdg_window_t *window, int64_t x_extent,
                             int64_t y_extent, const sdg_part_t *x,
                             const sdg_part_t *y, bool backward) {
@@ -93,8 +93,7 @@ static int64_t rows_counted(const sdg_window_t *window, int64_t x_extent,
 
 static void halo_check(bool backward) {
   for (int n = 0; n < RANDOM_CALLS; n++) {
-    // What is exchanged is an interval; strides up to the kernel leave none
-    // out.
+    // Ranks exchange intervals of rows; strides up to the kernel skip no row.
     sdg_window_t window = {.kernel = random_from(1, 7), .dilation = 1};
     if (!backward)
       window.dilation = random_from(1, 3);
@@ -163,7 +162,8 @@ START_TEST(strides_ask_for_aligned_parts) {
 }
 END_TEST
 
-// What a program computes of each piece, call after call, makes the whole.
+// Checks that the sizes that a program computes from each piece, call after
+// call, add up to those of the whole.
 static void chain_check(const int64_t *stride, int count, int64_t h, int ranks,
                         int64_t align) {
   seen_call_t call[4];
@@ -268,8 +268,8 @@ START_TEST(the_whole_view_accepts_calls_that_pieces_cannot) {
 }
 END_TEST
 
-// What would be drafted of these calls over two ranks, of all views and
-// dimensions.
+// Returns whether a split of these calls over two ranks would be drafted, in
+// any view and dimension.
 static bool drafted(const seen_call_t *call, int count) {
   static const sdg_dim_t dims[] = {SDG_DIM_N, SDG_DIM_H, SDG_DIM_W};
   candidate_t candidates[6];
@@ -309,7 +309,7 @@ START_TEST(candidates_that_split_nothing_or_fail_are_not_drafted) {
 }
 END_TEST
 
-// Attention of so many tokens, 5 samples, vectors of 3.
+// Makes an attention with this many tokens, 5 samples and vectors of 3.
 static seen_call_t attention_make(int64_t tokens, int64_t left, int64_t right,
                                   bool backward) {
   static const char *const roles[] = {"q", "k", "v", "dk"};
@@ -366,7 +366,7 @@ static void section_is(const candidate_t *candidate, int index,
   ck_assert_str_eq(candidate->companion[index].window, window);
 }
 
-// Keys that a rank's queries see and that it has not, counted one by one.
+// Counts, one by one, keys that a rank's queries see and that it does not have.
 static int64_t keys_counted(int64_t tokens, int64_t left, int64_t right,
                             int ranks) {
   int64_t count = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU a rank is given, and how its words are filled in; the rest of
-// launching is tested through the command.
+// Which GPU a rank gets, and how placeholders are replaced. Other tests of
+// launching use the command.
 #include "tools/launch/launch.h"
 
 #include <stdio.h>
