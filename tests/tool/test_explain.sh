@@ -43,7 +43,7 @@ a_call_is_explained() {
   says out 'halo      960 bytes from other ranks'
   says out 'receives 480 bytes from rank 0'
   says out 'sends 480 bytes to rank 2'
-  says out 'calls     3 of the vendor'
+  says out 'calls     2 of the vendor'
   explain --rank 0 "$(first cudnnConvolutionForward 0)"
   says out 'halo      480 bytes from other ranks'
   explain "$(first cudnnOpTensor 0)"
