@@ -3,7 +3,7 @@
 //
 // All contexts stand for the one device. Memory allocated under one context can
 // be used under every other, and outlives it.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 
 #include <pthread.h>
 #include <stdlib.h>

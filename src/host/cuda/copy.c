@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies. The runtime finds the direction from the addresses.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 
 static void *to(CUdeviceptr at) {
   return (void *)(uintptr_t)at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one device, as the driver describes it.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds functions by name, for the version of CUDA that the program asks for.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 #include "src/host/exports/unsupported.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime's error codes as the driver's, with names and texts.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 
 void host_cu_begin(void) {
   host_runtime()->face_begin();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory filled with values of one, two or four bytes.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory: allocated, registered, shared with other processes.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 
 #include <string.h>
 

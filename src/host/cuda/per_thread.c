@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions for programs whose default stream is per thread.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 
 #define OWN(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of an address.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 
 #include <string.h>
 

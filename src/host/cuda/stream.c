@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events, which are the runtime's, and launches, which are refused.
-#include "src/host/cuda/face.h"
+#include "src/host/cuda/call.h"
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags,
                                     int priority) {

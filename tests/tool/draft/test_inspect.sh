@@ -106,15 +106,15 @@ rules_for_the_whole_view_run_as_they_are() {
 }
 sums_of_the_program_are_of_the_whole() {
   # cuBLAS computes values of vectors, which would differ for pieces.
-  run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/sundry" alone.npy 24 20 4
+  run 0 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/solver_habits" alone.npy 24 20 4
   says out 'best: H, view whole'
   grep -q '^conflict of H over 2, 4, 8: cublasNrm2Ex ' out
   run 0 "$sundog" run --device host -n 3 --rules r.ini -- \
-    "$clients/sundry" ranks.npy 24 20 4
+    "$clients/solver_habits" ranks.npy 24 20 4
   # Values of pieces are rounded in another order.
   run 0 "$sundog" diff --rtol 2e-6 --atol 2e-6 alone.npy ranks.npy
   run 0 "$sundog" "${inspect[@]}" --view shard -o r.ini -- \
-    "$clients/sundry" again.npy 24 20 4
+    "$clients/solver_habits" again.npy 24 20 4
   cmp alone.npy again.npy
   grep -q '^; conflict: cublasNrm2Ex ' r.ini
 }

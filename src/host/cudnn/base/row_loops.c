@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "src/host/cudnn/base/apart.h"
+#include "src/host/cudnn/base/independent.h"
 
 #if HOST_KERNEL_BYTES == 64
 #include <immintrin.h>
@@ -80,7 +80,8 @@ static inline int64_t least(int64_t block, int64_t count) {
 
 // Maps vectorise by themselves, because no element reads what another writes.
 #define EACH                                                                   \
-  HOST_APART for (int64_t i = block, end = least(block, count); i < end; i++)
+  HOST_INDEPENDENT for (int64_t i = block, end = least(block, count); i < end; \
+                        i++)
 
 #define ROWS(T)                                                                \
   static double sum_##T(const void *from, int64_t count) {                     \

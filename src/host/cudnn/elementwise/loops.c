@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/host/cudnn/base/apart.h"
+#include "src/host/cudnn/base/independent.h"
 #include "src/host/cudnn/base/view.h"
 
 // Every expression is written twice: the version for dense operands vectorises.
@@ -14,7 +14,7 @@
 #define EACH(T, expression)                                                    \
   do {                                                                         \
     if (dense) {                                                               \
-      HOST_APART for (int64_t i = 0; i < count; i++) {                         \
+      HOST_INDEPENDENT for (int64_t i = 0; i < count; i++) {                   \
         const T a = pa[i], b = pb[i], c = pc[i];                               \
         (void)a, (void)b, (void)c;                                             \
         T r = (expression);                                                    \

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/host/cudnn/base/apart.h"
+#include "src/host/cudnn/base/independent.h"
 
 bool host_pool_averages(const struct cudnnPoolingStruct *how) {
   return how->mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ||
@@ -61,7 +61,7 @@ static tap_t tap_at(const host_pool_t *pool, int64_t i) {
 
 // Strides known to the compiler, and the others.
 #define EACH_BY(step, statement)                                               \
-  HOST_APART for (int64_t j = tap->low; j < tap->high; j++) {                  \
+  HOST_INDEPENDENT for (int64_t j = tap->low; j < tap->high; j++) {            \
     const int64_t i = tap->first + j * (step);                                 \
     statement;                                                                 \
   }

@@ -7,7 +7,7 @@
  * allocated and freed in stream order, sums by cuBLAS on another stream, and
  * an NCCL collective of one rank.
  *
- * usage: sundry OUT.npy ROWS COLUMNS STEPS */
+ * usage: solver_habits OUT.npy ROWS COLUMNS STEPS */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -291,7 +291,7 @@ static void collective(void) {
 
 int main(int argc, char **argv) {
   if (argc < 5) {
-    fprintf(stderr, "usage: sundry OUT.npy ROWS COLUMNS STEPS\n");
+    fprintf(stderr, "usage: solver_habits OUT.npy ROWS COLUMNS STEPS\n");
     return 2;
   }
   int steps = atoi(argv[4]);

@@ -4,7 +4,7 @@
  * makes calls that no device accepts and continues, and asks for the fastest
  * algorithm. Prints the statuses, and writes results to a file.
  *
- * usage: picky IN.npy OUT.npy */
+ * usage: refused_calls IN.npy OUT.npy */
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ static void refusals(void) {
   printf("fused: %d\n",
          fused(three, same, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM));
   CHECK(fused(three, same, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM));
-  if (getenv("PICKY_SHAPES")) { /* what only whole tensors are told quietly */
+  if (getenv("REFUSED_SHAPES")) { /* what only whole tensors are told quietly */
     printf("channels: %d\n",
            convolve(two, g.w, same, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, 0));
     printf("no descriptor: %d\n",
@@ -122,7 +122,7 @@ static void fastest(void) {
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    fprintf(stderr, "usage: picky IN.npy OUT.npy\n");
+    fprintf(stderr, "usage: refused_calls IN.npy OUT.npy\n");
     return 2;
   }
   npy_field_t field = npy_read(argv[1]);

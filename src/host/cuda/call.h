@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the driver's work-alike share: how they call the runtime,
  * and the checks before a call. */
-#ifndef SDG_SRC_HOST_CUDA_FACE_H
-#define SDG_SRC_HOST_CUDA_FACE_H
+#ifndef SDG_SRC_HOST_CUDA_CALL_H
+#define SDG_SRC_HOST_CUDA_CALL_H
 
 #include <cuda.h>
 

@@ -2,7 +2,7 @@
 // Makes the calls that its words name, on one rank's piece, and prints what it
 // reads. The program does not use sundog's functions, but for tags.
 //
-// usage: hintcase RANK WORD...
+// usage: hint_program RANK WORD...
 //   t:NAME=N,C,H,W   a tensor: descriptor and memory; elements are 1 + RANK
 //   at:NAME=OTHER[+N]   NAME uses OTHER's memory from element N on
 //   as:NAME          gives NAME a new descriptor with the same extents
@@ -396,7 +396,7 @@ static void move(const char *word, int a, int b) {
     make(a);
     upload(a);
   } else {
-    fprintf(stderr, "hintcase: %s?\n", word);
+    fprintf(stderr, "hint_program: %s?\n", word);
     exit(2);
   }
 }

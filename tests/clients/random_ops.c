@@ -4,7 +4,7 @@
  * row, pooling, sums by cuBLAS, copies and memsets of any parts, tensors that
  * lie across older ones, two streams, memory that is freed and allocated again.
  *
- * usage: anything OUT SEED OPS
+ * usage: random_ops OUT SEED OPS
  *        OUT has the bytes of tensors, OUT.npy the norms, which depend on the
  *        order of sums */
 #include <cublas_v2.h>
@@ -20,7 +20,7 @@
   do {                                                                         \
     int status_ = (int)(call);                                                 \
     if (status_ != 0) {                                                        \
-      fprintf(stderr, "anything: op %d: %s: status %d\n", g.op, #call,         \
+      fprintf(stderr, "random_ops: op %d: %s: status %d\n", g.op, #call,       \
               status_);                                                        \
       exit(EXIT_FAILURE);                                                      \
     }                                                                          \
@@ -266,7 +266,7 @@ static void step(void) {
 
 int main(int argc, char **argv) {
   if (argc < 4 || !(g.out = fopen(argv[1], "w"))) {
-    fprintf(stderr, "usage: anything OUT SEED OPS\n");
+    fprintf(stderr, "usage: random_ops OUT SEED OPS\n");
     return 2;
   }
   g.seed = (unsigned)atoi(argv[2]) * 7919u + 1;

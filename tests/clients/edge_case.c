@@ -4,7 +4,7 @@
  * may differ in it or sundog cannot see its effect; or one that it must
  * support.
  *
- * usage: stray WHAT [NUMBER]
+ * usage: edge_case WHAT [NUMBER]
  *   read      prints small and large copies of NUMBER from the device, and its
  *             norm by cuBLAS
  *   managed   convolves into managed memory
@@ -301,7 +301,7 @@ int main(int argc, char **argv) {
     CHECK(pthread_create(&thread, NULL, second, NULL));
     CHECK(pthread_join(thread, NULL));
   } else {
-    fprintf(stderr, "usage: stray "
+    fprintf(stderr, "usage: edge_case "
                     "read|managed|small|library|api|seeded|reset|helpers|pool|"
                     "race|capture|diverge|order|refused|"
                     "thread [NUMBER]\n");
