@@ -108,8 +108,9 @@ static bool comms_make(making_t *m) {
 
 // NCCL connects a pair of ranks at its first message, and the ranks of a sum at
 // the first one of its kind: each side waits on the host for the other.
-static bool pairs_connect(making_t *m, char *cells, cudaStream_t stream) {
+static bool pairs_connect(making_t *m, cudaStream_t stream) {
   const sdg_vendor_t *nccl = sdg_vendor_get();
+  char *cells = m->made.cells;
   ncclResult_t result = nccl->ncclGroupStart();
   for (int r = 0; r < m->ranks && result == ncclSuccess; r++) {
     if (r == m->me)
@@ -127,8 +128,8 @@ static bool pairs_connect(making_t *m, char *cells, cudaStream_t stream) {
                     "the connection of all pairs of ranks");
 }
 
-static bool sum_connect(making_t *m, ncclComm_t comm, void *cell,
-                        cudaStream_t stream) {
+static bool sum_connect(making_t *m, ncclComm_t comm, cudaStream_t stream) {
+  void *cell = m->made.cells;
   ncclResult_t result = sdg_vendor_get()->ncclAllReduce(
       cell, cell, 1, ncclFloat32, ncclSum, comm, stream);
   return nccl_holds(m, comm, result, "the first sum over ranks");
@@ -146,15 +147,14 @@ static bool transfers_end(making_t *m, cudaEvent_t event, cudaStream_t stream) {
   return cuda_holds(m, result, "the first transfers");
 }
 
-// The memory stays: cudaFree would wait for the program's work.
 static bool comms_connect(making_t *m) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   int least, greatest;
-  void *cells;
   cudaStream_t stream;
   cudaEvent_t event;
   size_t bytes = (size_t)(m->ranks + 1) * CELL_BYTES;
-  if (!cuda_holds(m, cuda->cudaMalloc(&cells, bytes), "memory of messages") ||
+  if (!cuda_holds(m, cuda->cudaMalloc(&m->made.cells, bytes),
+                  "memory of messages") ||
       !cuda_holds(m, cuda->cudaDeviceGetStreamPriorityRange(&least, &greatest),
                   "range of priorities") ||
       !cuda_holds(m,
@@ -165,11 +165,10 @@ static bool comms_connect(making_t *m) {
           m, cuda->cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
           "creation of an event"))
     return false;
-  bool good = pairs_connect(m, cells, stream) &&
-              sum_connect(m, m->made.all, cells, stream);
+  bool good = pairs_connect(m, stream) && sum_connect(m, m->made.all, stream);
   for (int axes = 0; axes < 1 << SDG_AXES_MAX && good; axes++)
     if (m->made.part[axes])
-      good = sum_connect(m, m->made.part[axes], cells, stream);
+      good = sum_connect(m, m->made.part[axes], stream);
   good = good && transfers_end(m, event, stream);
   (void)cuda->cudaEventDestroy(event);
   (void)cuda->cudaStreamDestroy(stream);

@@ -18,6 +18,9 @@ typedef struct sdg_connection {
    * not the whole group; otherwise NULL. Split from `all`, sharing its
    * resources. */
   ncclComm_t part[1 << SDG_AXES_MAX];
+  /* Device memory of the first messages. Never freed: cudaFree would wait for
+   * the program's work. */
+  void *cells;
 } sdg_connection_t;
 
 /* Makes the calling thread's communicators on `device`, which is current.
