@@ -2,6 +2,7 @@
 // Asks a child process which libraries the dynamic linker finds for a rank, and
 // checks them.
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,11 @@
 
 #include "tools/checkup.h"
 
-enum { LINE_BYTES = 4608, FIELDS = 3 };
+enum {
+  LINE_BYTES = 4608,
+  FIELDS = 3,
+  NCCL_LEAST = 21800, // the first with ncclCommSplit and splitShare
+};
 
 typedef struct findings {
   int cudart, cudnn, nccl, driver; // versions; 0: not found
@@ -87,14 +92,24 @@ static int helper_run(const char *helper, findings_t *found) {
 }
 
 // Prints a version number: 13000 as 13.0, 91900 as 9.19.0, 22807 as 2.28.7.
-static void version_say(checkup_t *checkup, const char *topic, int version,
-                        const char *path, int major, int minor) {
+static void version_say(checkup_t *checkup, checkup_grade_t grade,
+                        const char *topic, int version, const char *path,
+                        int major, int minor) {
   if (minor == 10)
-    checkup_say(checkup, CHECKUP_OK, topic, "%d.%d, %s", version / major,
+    checkup_say(checkup, grade, topic, "%d.%d, %s", version / major,
                 version % major / minor, path);
   else
-    checkup_say(checkup, CHECKUP_OK, topic, "%d.%d.%d, %s", version / major,
+    checkup_say(checkup, grade, topic, "%d.%d.%d, %s", version / major,
                 version % major / minor, version % minor, path);
+}
+
+static void nccl_say(checkup_t *checkup, const findings_t *found) {
+  bool old = found->nccl < NCCL_LEAST;
+  version_say(checkup, old ? CHECKUP_FAIL : CHECKUP_OK, "NCCL", found->nccl,
+              found->nccl_path, 10000, 100);
+  if (old)
+    checkup_remedy("sundog needs NCCL 2.18 or later: install one, and put its "
+                   "folder first in LD_LIBRARY_PATH");
 }
 
 static void missing_say(checkup_t *checkup, const char *topic,
@@ -107,16 +122,17 @@ static void missing_say(checkup_t *checkup, const char *topic,
 
 static void libraries_judge(checkup_t *checkup, const findings_t *found) {
   if (found->cudart)
-    version_say(checkup, "CUDA runtime", found->cudart, found->cudart_path,
-                1000, 10);
+    version_say(checkup, CHECKUP_OK, "CUDA runtime", found->cudart,
+                found->cudart_path, 1000, 10);
   else
     missing_say(checkup, "CUDA runtime", "libcudart.so.13 or .12");
   if (found->cudnn)
-    version_say(checkup, "cuDNN", found->cudnn, found->cudnn_path, 10000, 100);
+    version_say(checkup, CHECKUP_OK, "cuDNN", found->cudnn, found->cudnn_path,
+                10000, 100);
   else
     missing_say(checkup, "cuDNN", "libcudnn.so.9");
   if (found->nccl)
-    version_say(checkup, "NCCL", found->nccl, found->nccl_path, 10000, 100);
+    nccl_say(checkup, found);
   else
     missing_say(checkup, "NCCL", "libnccl.so.2");
   if (*found->broken) {

@@ -38,6 +38,19 @@ a_library_that_cannot_be_loaded_fails() {
   says out 'libnccl.so.2'
   says out ' 2 fail'
 }
+an_old_nccl_fails() {
+  layout "$work/other"
+  cp "$helper" other/interpose/sundog-libraries
+  host_copy
+  printf 'int ncclGetVersion(int *version) { return *version = %s, 0; }\n' \
+    21703 >old.c
+  "${CC:-cc}" -shared -fPIC -Wl,-soname,libnccl.so.2 old.c \
+    -o other/src/host/lib/libnccl.so.2
+  run 1 other/tools/sundog doctor --device host
+  says out 'fail  NCCL: 2.17.3, '
+  says out 'sundog needs NCCL 2.18 or later'
+  says out ' 1 fail'
+}
 a_missing_helper_fails() {
   layout "$work/other"
   host_copy
@@ -113,7 +126,7 @@ damaged_programs_are_read_safely() {
 }
 
 cases a_sound_machine_passes a_library_that_cannot_be_loaded_fails \
-  a_missing_helper_fails a_library_that_is_not_preloaded_fails \
+  an_old_nccl_fails a_missing_helper_fails a_library_that_is_not_preloaded_fails \
   faulty_options_fail the_launcher_is_named the_rendezvous_is_checked \
   low_limits_are_warned_of programs_that_cannot_be_reached_fail \
   damaged_programs_are_read_safely
