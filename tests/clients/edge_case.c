@@ -27,6 +27,7 @@
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,8 +208,10 @@ static void pool(int number) {
     printf("%a\n", (double)host[i]);
 }
 
-static void *copier_for_ever(void *host) {
-  for (int i = 0; i < 400; i++)
+static atomic_bool convolved;
+
+static void *copier_until_convolved(void *host) {
+  while (!atomic_load(&convolved))
     copier(host);
   return NULL;
 }
@@ -217,9 +220,10 @@ static void race(void) {
   static float host[COUNT];
   pthread_t thread;
   CHECK(convolve(g.x, g.y));
-  CHECK(pthread_create(&thread, NULL, copier_for_ever, host));
+  CHECK(pthread_create(&thread, NULL, copier_until_convolved, host));
   for (int i = 0; i < 4000; i++)
     CHECK(convolve(g.x, g.y));
+  atomic_store(&convolved, true);
   CHECK(pthread_join(thread, NULL));
 }
 

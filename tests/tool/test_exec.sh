@@ -60,9 +60,9 @@ for name in HUP INT QUIT USR1 USR2 ALRM TERM; do
 done
 trap 'echo END >>got; exit 3' RTMIN
 : >ready
-while :; do sleep 0.05; done
+while [ -e ready ]; do sleep 0.05; done # until the test removes its folder
 END
-  env --default-signal=INT,QUIT "$sundog" exec --alone -- bash program &
+  env --default-signal=HUP,INT,QUIT "$sundog" exec --alone -- bash program &
   pid=$!
   waits_for ready
   for name in HUP INT QUIT USR1 USR2 ALRM TERM; do
