@@ -153,12 +153,14 @@ static sdg_status_t plan_choose(sdg_attention_maker_t *m, bool sequence) {
           "with the same queries compute the same gradients: write 'sum = yes'";
   if (why)
     return sdg_fail(SDG_E_ATTENTION, "%s: %s", m->call->entry_name, why);
-  if (!m->merges && !heads && sdg_attention_maker_blind(m) >= 0)
+  if (!m->merges && !heads && sdg_attention_maker_rank_without_keys(m) >= 0)
     return sdg_fail(SDG_E_ATTENTION,
                     "%s: rank %d has queries of a sequence, but all keys that "
                     "they see are padding",
-                    m->call->entry_name, sdg_attention_maker_blind(m));
-  return own && !heads && !sdg_attention_maker_blanks(m) && !has_terms(m)
+                    m->call->entry_name,
+                    sdg_attention_maker_rank_without_keys(m));
+  return own && !heads && !sdg_attention_maker_has_empty_piece(m) &&
+                 !has_terms(m)
              ? sdg_literal_plan(&m->plan)
              : plan_make(m, heads);
 }

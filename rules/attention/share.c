@@ -151,7 +151,8 @@ sdg_status_t sdg_attention_share(const sdg_call_t *call,
   if (status == SDG_OK && m.rows)
     status = sdg_attention_maker_init(&m, keys, keys);
   // The real function decides the result of queries without keys.
-  if (status == SDG_OK && m.rows && sdg_attention_maker_blind(&m) < 0)
+  if (status == SDG_OK && m.rows &&
+      sdg_attention_maker_rank_without_keys(&m) < 0)
     status = plan_make(&m);
   sdg_attention_maker_fini(&m);
   return sdg_plan_finish(m.plan, status, out_plan);

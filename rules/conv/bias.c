@@ -89,9 +89,9 @@ static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
   SDG_TRY(sdg_gradient_sum_open(plan, call, db_of(call), axes,
                                 sdg_conv_gradient_beta, &sum));
   SDG_TRY(sdg_gradient_sum_widen(plan, call, &sum));
-  SDG_TRY(sdg_gradient_sum_late(plan, call, &sum));
+  SDG_TRY(sdg_gradient_sum_scale_last(plan, call, &sum));
   if (sdg_box_empty(own))
-    SDG_TRY(sdg_gradient_sum_nothing(plan, call, &sum));
+    SDG_TRY(sdg_gradient_sum_prefill(plan, call, &sum));
   else if (sum.type != call->operand[db_of(call)].type)
     SDG_TRY(reduction_add(call, plan, dy, own, &sum));
   else

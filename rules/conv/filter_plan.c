@@ -42,7 +42,7 @@ static sdg_status_t piece_add(maker_t *m, const sdg_window_piece_t *piece,
   const sdg_conv_gradient_slabs_t slabs = {
       .x = x, .y = y, .w = m->sum.part, .unscaled = m->sum.scales};
   if (taps && !m->any)
-    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &m->sum));
+    SDG_TRY(sdg_gradient_sum_prefill(m->plan, m->call, &m->sum));
   sdg_conv_gradient_old_t old = m->any || taps      ? SDG_CONV_GRADIENT_ADD
                                 : m->sum.takes_beta ? SDG_CONV_GRADIENT_BETA
                                                     : SDG_CONV_GRADIENT_CLEAR;
@@ -188,7 +188,7 @@ static sdg_status_t steps_make(maker_t *m) {
   for (int i = m->full; i < m->strips; i++)
     SDG_TRY(strip_finish(m, i));
   if (!m->any)
-    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &m->sum));
+    SDG_TRY(sdg_gradient_sum_prefill(m->plan, m->call, &m->sum));
   return sdg_gradient_sum_close(m->plan, m->call, &m->sum);
 }
 
@@ -206,7 +206,7 @@ static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->y, &op->y_box, &m->y));
   SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, m->conv->w, sum_axes,
                                 sdg_conv_gradient_beta, &m->sum));
-  return sdg_gradient_sum_late(m->plan, m->call, &m->sum);
+  return sdg_gradient_sum_scale_last(m->plan, m->call, &m->sum);
 }
 
 // What a plan depends on besides the call.

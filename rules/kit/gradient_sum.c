@@ -46,8 +46,9 @@ sdg_status_t sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
                              &sum->part);
 }
 
-sdg_status_t sdg_gradient_sum_late(sdg_plan_t *plan, const sdg_call_t *call,
-                                   sdg_gradient_sum_t *sum) {
+sdg_status_t sdg_gradient_sum_scale_last(sdg_plan_t *plan,
+                                         const sdg_call_t *call,
+                                         sdg_gradient_sum_t *sum) {
   sdg_box_t box = sdg_operand_box(&call->operand[sum->operand]);
   if (sum->scales || !isinf(sdg_call_scalar(call, SDG_ALPHA)))
     return SDG_OK;
@@ -106,7 +107,7 @@ static sdg_status_t finish_add(sdg_plan_t *plan, const sdg_gradient_sum_t *sum,
   return sdg_subcall_add(plan, &sub);
 }
 
-sdg_status_t sdg_gradient_sum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
+sdg_status_t sdg_gradient_sum_prefill(sdg_plan_t *plan, const sdg_call_t *call,
                                       const sdg_gradient_sum_t *sum) {
   const sdg_box_t box = plan->slab[sum->part].box;
   sdg_type_t type = call->operand[sum->operand].type;

@@ -38,8 +38,9 @@ sdg_status_t sdg_gradient_sum_widen(sdg_plan_t *plan, const sdg_call_t *call,
                                     sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
 /* If alpha is infinite, applies it to the sum instead of each rank's part,
  * because infinite parts of both signs would add up to NaN. */
-sdg_status_t sdg_gradient_sum_late(sdg_plan_t *plan, const sdg_call_t *call,
-                                   sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
+sdg_status_t
+sdg_gradient_sum_scale_last(sdg_plan_t *plan, const sdg_call_t *call,
+                            sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
 /* Whole view: adds the gradient to the share as an output that every rank gets
  * in full. It is also read unless `beta` is zero. */
 sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
@@ -47,7 +48,7 @@ sdg_status_t sdg_gradient_sum_share(sdg_share_t *share, const sdg_call_t *call,
 /* For a rank that has no part, or whose sub-calls only add: sets its part to
  * zero, or to the old values times beta. */
 sdg_status_t
-sdg_gradient_sum_nothing(sdg_plan_t *plan, const sdg_call_t *call,
+sdg_gradient_sum_prefill(sdg_plan_t *plan, const sdg_call_t *call,
                          const sdg_gradient_sum_t *sum) SDG_MUST_CHECK;
 /* Call it after the sub-calls: sums over the ranks and applies beta. */
 sdg_status_t

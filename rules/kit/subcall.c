@@ -33,7 +33,7 @@ typedef struct place {
 
 // A plan may have thousands of these, so each is stored as compactly as
 // possible.
-typedef struct kept {
+typedef struct stored {
   cudnnStatus_t (*fn)(const sdg_subcall_run_t *run);
   sdg_scalar_t scalar[SDG_SUBCALL_SCALARS];
   void *op;
@@ -42,11 +42,11 @@ typedef struct kept {
   size_t workspace_bytes;
   int tensors;
   place_t tensor[];
-} kept_t;
+} stored_t;
 
 typedef struct state {
   cudnnHandle_t handle; // handle of the call for which the plan was made
-  kept_t **kept;
+  stored_t **stored;
   int count;
   form_t *forms;
   // Sub-calls run one after the other, so one workspace of the largest size
@@ -55,48 +55,48 @@ typedef struct state {
   size_t workspace_bytes;
 } state_t;
 
-static void kept_destroy(kept_t *kept) {
-  if (kept->op)
-    kept->op_destroy(kept->op);
-  free(kept);
+static void stored_destroy(stored_t *stored) {
+  if (stored->op)
+    stored->op_destroy(stored->op);
+  free(stored);
 }
 
 static void state_destroy(void *user) {
   state_t *state = user;
   for (int i = 0; i < state->count; i++)
-    kept_destroy(state->kept[i]);
+    stored_destroy(state->stored[i]);
   for (form_t *form = state->forms, *next; form; form = next) {
     next = form->hh.next;
     HASH_DEL(state->forms, form);
     (void)sdg_cudnn_get()->cudnnDestroyTensorDescriptor(form->descriptor);
     free(form);
   }
-  free(state->kept);
+  free(state->stored);
   free(state);
 }
 
 static int subcall_run(void *user, int index, const sdg_call_t *call,
                        const sdg_exec_t *exec) {
   const state_t *state = user;
-  const kept_t *kept = state->kept[index];
+  const stored_t *stored = state->stored[index];
   sdg_subcall_run_t run = {
       .call = call,
       .handle = (cudnnHandle_t)(uintptr_t)call->handle,
-      .scalar = kept->scalar,
-      .op = kept->op,
-      .workspace_bytes = kept->workspace_bytes,
+      .scalar = stored->scalar,
+      .op = stored->op,
+      .workspace_bytes = stored->workspace_bytes,
   };
   if (run.workspace_bytes > 0)
-    run.workspace = sdg_exec_address(exec, kept->workspace_slab);
-  for (int i = 0; i < kept->tensors; i++) {
-    const place_t *tensor = &kept->tensor[i];
+    run.workspace = sdg_exec_address(exec, stored->workspace_slab);
+  for (int i = 0; i < stored->tensors; i++) {
+    const place_t *tensor = &stored->tensor[i];
     run.descriptor[i] = tensor->descriptor;
     run.data[i] = tensor->slab < 0
                       ? tensor->at(call)
                       : (char *)sdg_exec_address(exec, tensor->slab) +
                             tensor->offset_bytes;
   }
-  return (int)kept->fn(&run);
+  return (int)stored->fn(&run);
 }
 
 sdg_status_t sdg_subcalls_open(sdg_plan_t *plan, const sdg_call_t *call) {
@@ -211,31 +211,31 @@ static sdg_status_t place_get(const sdg_plan_t *plan,
 
 // Grows the array for one more element: capacities are powers of two, at least
 // 8.
-static sdg_status_t kept_grow(state_t *state) {
+static sdg_status_t stored_grow(state_t *state) {
   int count = state->count;
   bool full = count == 0 || (count >= 8 && (count & (count - 1)) == 0);
   if (!full)
     return SDG_OK;
   size_t capacity = count == 0 ? 8 : 2 * (size_t)count;
-  kept_t **grown = realloc(state->kept, capacity * sizeof *grown);
+  stored_t **grown = realloc(state->stored, capacity * sizeof *grown);
   if (!grown)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  state->kept = grown;
+  state->stored = grown;
   return SDG_OK;
 }
 
-static sdg_status_t kept_fill(sdg_plan_t *plan, const sdg_subcall_t *sub,
-                              kept_t *kept) {
+static sdg_status_t stored_fill(sdg_plan_t *plan, const sdg_subcall_t *sub,
+                                stored_t *stored) {
   state_t *state = plan->state;
   for (int i = 0; i < sub->tensors; i++)
-    SDG_TRY(place_get(plan, &sub->tensor[i], &kept->tensor[i]));
+    SDG_TRY(place_get(plan, &sub->tensor[i], &stored->tensor[i]));
   if (sub->workspace_bytes > state->workspace_bytes) {
     SDG_TRY(
         sdg_plan_workspace(plan, sub->workspace_bytes, &state->workspace_slab));
     state->workspace_bytes = sub->workspace_bytes;
   }
-  kept->workspace_slab = state->workspace_slab;
-  return kept_grow(state);
+  stored->workspace_slab = state->workspace_slab;
+  return stored_grow(state);
 }
 
 sdg_status_t sdg_subcall_add(sdg_plan_t *plan, const sdg_subcall_t *sub) {
@@ -247,25 +247,25 @@ sdg_status_t sdg_subcall_add(sdg_plan_t *plan, const sdg_subcall_t *sub) {
 sdg_status_t sdg_subcall_keep(sdg_plan_t *plan, const sdg_subcall_t *sub,
                               int *out_index) {
   state_t *state = plan->state;
-  kept_t *kept =
-      malloc(sizeof *kept + (size_t)sub->tensors * sizeof *kept->tensor);
-  if (!kept) {
+  stored_t *stored =
+      malloc(sizeof *stored + (size_t)sub->tensors * sizeof *stored->tensor);
+  if (!stored) {
     if (sub->op)
       sub->op_destroy(sub->op);
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
-  *kept = (kept_t){.fn = sub->fn,
-                   .op = sub->op,
-                   .op_destroy = sub->op_destroy,
-                   .workspace_bytes = sub->workspace_bytes,
-                   .tensors = sub->tensors};
-  memcpy(kept->scalar, sub->scalar, sizeof kept->scalar);
-  sdg_status_t status = kept_fill(plan, sub, kept);
+  *stored = (stored_t){.fn = sub->fn,
+                       .op = sub->op,
+                       .op_destroy = sub->op_destroy,
+                       .workspace_bytes = sub->workspace_bytes,
+                       .tensors = sub->tensors};
+  memcpy(stored->scalar, sub->scalar, sizeof stored->scalar);
+  sdg_status_t status = stored_fill(plan, sub, stored);
   if (status != SDG_OK) {
-    kept_destroy(kept);
+    stored_destroy(stored);
     return status;
   }
-  state->kept[state->count] = kept;
+  state->stored[state->count] = stored;
   *out_index = state->count++;
   return SDG_OK;
 }

@@ -129,10 +129,11 @@ sdg_status_t sdg_subcall_reduce(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
                                 const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
 /* c = alpha reduce(a). If `numbers`, MIN, MAX and AMAX ignore NaN as long as
  * there is a number. */
-sdg_status_t sdg_subcall_choose(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
-                                bool numbers, double alpha,
-                                const sdg_subcall_tensor_t *a,
-                                const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
+sdg_status_t
+sdg_subcall_reduce_extreme(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
+                           bool numbers, double alpha,
+                           const sdg_subcall_tensor_t *a,
+                           const sdg_subcall_tensor_t *c) SDG_MUST_CHECK;
 /* The workspace in bytes that the vendor's library needs for a reduction by
  * `op`. */
 sdg_status_t sdg_subcall_reduction_workspace(const sdg_plan_t *plan,

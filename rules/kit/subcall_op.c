@@ -227,10 +227,11 @@ sdg_status_t sdg_subcall_reduce(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
   return reduce_add(plan, op, CUDNN_PROPAGATE_NAN, alpha, a, beta, c);
 }
 
-sdg_status_t sdg_subcall_choose(sdg_plan_t *plan, cudnnReduceTensorOp_t op,
-                                bool numbers, double alpha,
-                                const sdg_subcall_tensor_t *a,
-                                const sdg_subcall_tensor_t *c) {
+sdg_status_t sdg_subcall_reduce_extreme(sdg_plan_t *plan,
+                                        cudnnReduceTensorOp_t op, bool numbers,
+                                        double alpha,
+                                        const sdg_subcall_tensor_t *a,
+                                        const sdg_subcall_tensor_t *c) {
   return reduce_add(plan, op,
                     numbers ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN,
                     alpha, a, 0, c);

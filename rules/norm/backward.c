@@ -222,7 +222,7 @@ sdg_status_t sdg_norm_backward(sdg_norm_maker_t *m) {
   if (m->count > 0 && m->norm->ops != CUDNN_BATCHNORM_OPS_BN)
     SDG_TRY(fused_add(m, &g.dy));
   if (m->count > 0 && (!saved || !corrects(m)))
-    SDG_TRY(sdg_norm_waste(m, SDG_NORM_DX, later, &g.dx));
+    SDG_TRY(sdg_norm_overwritable(m, SDG_NORM_DX, later, &g.dx));
   if (!saved)
     SDG_TRY(statistics_add(m, &g.dx, &g));
   SDG_TRY(sdg_norm_pair(m, &sums));

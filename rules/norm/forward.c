@@ -57,7 +57,7 @@ sdg_status_t sdg_norm_forward(sdg_norm_maker_t *m) {
   if (m->norm->kind == SDG_NORM_TRAINING) {
     sdg_subcall_tensor_t waste;
     if (m->count > 0)
-      SDG_TRY(sdg_norm_waste(m, SDG_NORM_Y, later, &waste));
+      SDG_TRY(sdg_norm_overwritable(m, SDG_NORM_Y, later, &waste));
     if (sdg_norm_data(m->call, m->norm, SDG_NORM_SAVED_MEAN))
       mean = m->tensor[SDG_NORM_SAVED_MEAN];
     else

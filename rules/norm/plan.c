@@ -76,9 +76,9 @@ bool sdg_norm_aliased(const sdg_norm_maker_t *m, sdg_norm_tensor_t a,
   return !m->packs && data && data == sdg_norm_data(m->call, m->norm, b);
 }
 
-sdg_status_t sdg_norm_waste(sdg_norm_maker_t *m, sdg_norm_tensor_t y,
-                            const sdg_norm_tensor_t *later,
-                            sdg_subcall_tensor_t *out) {
+sdg_status_t sdg_norm_overwritable(sdg_norm_maker_t *m, sdg_norm_tensor_t y,
+                                   const sdg_norm_tensor_t *later,
+                                   sdg_subcall_tensor_t *out) {
   bool wanted = sdg_call_scalar(m->call, SDG_BETA) != 0;
   for (; *later != SDG_NORM_TENSORS; later++)
     wanted |= sdg_norm_aliased(m, y, *later);

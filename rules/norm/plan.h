@@ -69,8 +69,8 @@ bool sdg_norm_aliased(const sdg_norm_maker_t *m, sdg_norm_tensor_t a,
 /* A tensor that may be overwritten: the output `y` if none of `later` (which
  * ends with SDG_NORM_TENSORS) shares its memory, otherwise scratch of the same
  * shape. */
-sdg_status_t sdg_norm_waste(sdg_norm_maker_t *m, sdg_norm_tensor_t y,
-                            const sdg_norm_tensor_t *later,
-                            sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
+sdg_status_t sdg_norm_overwritable(sdg_norm_maker_t *m, sdg_norm_tensor_t y,
+                                   const sdg_norm_tensor_t *later,
+                                   sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
 
 #endif

@@ -63,8 +63,8 @@ static bool part_ask(const sdg_call_t *call, const sdg_norm_t *norm,
   return takes;
 }
 
-bool sdg_norm_takes(const sdg_call_t *call, const sdg_norm_t *norm,
-                    const sdg_box_t *part) {
+bool sdg_norm_accepted_in_place(const sdg_call_t *call, const sdg_norm_t *norm,
+                                const sdg_box_t *part) {
   return sdg_box_empty(part) || part_ask(call, norm, part, false) ||
          !part_ask(call, norm, part, true);
 }

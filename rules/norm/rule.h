@@ -18,8 +18,8 @@ sdg_status_t sdg_norm_answer(const sdg_call_t *call,
 
 /* Whether the vendor's library accepts this part of the call's tensors in
  * place: false only if it rejects that and accepts a packed copy. */
-bool sdg_norm_takes(const sdg_call_t *call, const sdg_norm_t *norm,
-                    const sdg_box_t *part);
+bool sdg_norm_accepted_in_place(const sdg_call_t *call, const sdg_norm_t *norm,
+                                const sdg_box_t *part);
 
 /* Local response normalisation. _is: whether the call is one. See plan() and
  * share() of sdg_op_t. */

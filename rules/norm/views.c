@@ -179,7 +179,7 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
   // Each rank may decide this alone, because it reads and writes the same
   // elements either way.
   m.packs = whole && (tagging->section->strategy == SDG_STRATEGY_EXTEND ||
-                      !sdg_norm_takes(call, norm, &m.own));
+                      !sdg_norm_accepted_in_place(call, norm, &m.own));
   for (int d = 0; d < x->dims; d++)
     if (is_shared(norm, d))
       m.total *= sdg_placement_extent(x, d);

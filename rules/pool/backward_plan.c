@@ -74,7 +74,7 @@ static sdg_status_t sub_add(maker_t *m, const sdg_window_piece_t *piece,
           },
       .scalar = {sdg_scalar(of[pool->dx].type, 1)},
       .op = descriptor,
-      .op_destroy = sdg_pool_undescribe,
+      .op_destroy = sdg_pool_descriptor_destroy,
   };
   return sdg_subcall_add(m->plan, &sub);
 }

@@ -98,7 +98,7 @@ static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, over_t over,
   SDG_TRY(sdg_pool_descriptor(&p, p.pad, &descriptor));
   sub->scalar[ALPHA] = sdg_scalar(type, alpha);
   sub->op = descriptor;
-  sub->op_destroy = sdg_pool_undescribe;
+  sub->op_destroy = sdg_pool_descriptor_destroy;
   for (int i = 0; i < sub->tensors; i++)
     sub->tensor[i].type = type;
   return sdg_subcall_add(m->plan, sub);

@@ -42,7 +42,7 @@ static sdg_status_t client_add(void *user, sdg_plan_t *plan,
       .tensor = {{slabs->x, piece->x, of[pool->x].type, NULL},
                  {slabs->y, piece->y, of[pool->y].type, NULL}},
       .op = descriptor,
-      .op_destroy = sdg_pool_undescribe,
+      .op_destroy = sdg_pool_descriptor_destroy,
   };
   int index;
   return sdg_subcall_keep(plan, &sub, &index);

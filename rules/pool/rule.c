@@ -45,7 +45,7 @@ sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *p, const int *pad,
   return SDG_OK;
 }
 
-void sdg_pool_undescribe(void *descriptor) {
+void sdg_pool_descriptor_destroy(void *descriptor) {
   (void)sdg_cudnn_get()->cudnnDestroyPoolingDescriptor(descriptor);
 }
 

@@ -20,13 +20,13 @@ sdg_status_t sdg_pool_parameters(const void *descriptor,
                                  sdg_pool_parameters_t *out) SDG_MUST_CHECK;
 
 /* Creates a descriptor with these values, but with the padding `pad`, which has
- * `spatial` elements. The caller destroys it with sdg_pool_undescribe.
+ * `spatial` elements. The caller destroys it with sdg_pool_descriptor_destroy.
  * SDG_E_VENDOR_CALL if the vendor's library refuses the values. */
 sdg_status_t sdg_pool_descriptor(const sdg_pool_parameters_t *parameters,
                                  const int *pad,
                                  cudnnPoolingDescriptor_t *out) SDG_MUST_CHECK;
 /* Destroys such a descriptor; usable as op_destroy() of sub-calls. */
-void sdg_pool_undescribe(void *descriptor);
+void sdg_pool_descriptor_destroy(void *descriptor);
 
 /* One call, as one rank sees it. */
 typedef struct sdg_pool {

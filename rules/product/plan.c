@@ -156,7 +156,7 @@ typedef struct shard {
   sdg_box_t need[2][SDG_RANKS_MAX]; // each rank's need of the factors
   bool needs[2];                    // some rank needs elements of others
   bool fetches[2]; // messages fetch them; no earlier product has left them
-  bool turned;     // sdg_product_turn has cut the product in K
+  bool by_sums;    // sdg_product_prefer_sums has cut the product in K
   sdg_product_keep_t keep[2];
 } shard_t;
 
@@ -329,7 +329,7 @@ static sdg_status_t sums_check(const sdg_product_parts_t *m) {
 static sdg_status_t shard_make(shard_t *s, sdg_plan_t **out_plan) {
   SDG_TRY(sums_check(s->m));
   bool literal = is_literal(s);
-  const char *strategy = s->turned ? "terms" : strategy_of(s->m);
+  const char *strategy = s->by_sums ? "terms" : strategy_of(s->m);
   if (s->fetches[0] || s->fetches[1])
     strategy = s->m->sum_axes ? "all-to-all" : "all-gather";
   else if (!s->m->sum_axes && (s->needs[0] || s->needs[1]))
@@ -347,25 +347,25 @@ sdg_status_t sdg_product_plan(const sdg_call_t *call,
   *out_plan = NULL;
   SDG_TRY(sdg_product_open(call, tagging, &m));
   shard_t *s = calloc(1, sizeof *s);
-  sdg_tagging_t *turned = calloc(1, sizeof *turned);
+  sdg_tagging_t *summed = calloc(1, sizeof *summed);
   sdg_status_t status = SDG_OK;
-  if (s && turned) {
+  if (s && summed) {
     s->m = &m;
     needs_find(s);
     const bool taken[2] = {s->keep[0].takes, s->keep[1].takes};
-    status = sdg_product_turn(&m, taken, turned, &s->turned);
-    if (s->turned) {
+    status = sdg_product_prefer_sums(&m, taken, summed, &s->by_sums);
+    if (s->by_sums) {
       memset(s->keep, 0, sizeof s->keep);
       needs_find(s);
     }
     if (status == SDG_OK)
       status = shard_make(s, out_plan);
-    if (s->turned)
-      sdg_placement_fini(&turned->placement[0]);
+    if (s->by_sums)
+      sdg_placement_fini(&summed->placement[0]);
   } else {
     status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
-  free(turned);
+  free(summed);
   free(s);
   sdg_product_fini(&m);
   return status;

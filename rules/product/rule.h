@@ -51,12 +51,12 @@ bool sdg_product_partners(const sdg_product_parts_t *m, int a, int b);
 /* An alternative for a product that is cut in M or N while both factors are cut
  * alike in K: each rank multiplies its terms of all sums and the ranks reduce
  * the sums, instead of gathering the factors. Factors that are `taken` need no
- * gathering. *out_turned is true if this moves fewer bytes; `m` then describes
+ * gathering. *out_sums is true if this moves fewer bytes; `m` then describes
  * the alternative. `tagging` is the caller's and must live as long as m.
  * Depends only on what the ranks agreed on, so all ranks decide alike. */
-sdg_status_t sdg_product_turn(sdg_product_parts_t *m, const bool *taken,
-                              sdg_tagging_t *tagging,
-                              bool *out_turned) SDG_MUST_CHECK;
+sdg_status_t sdg_product_prefer_sums(sdg_product_parts_t *m, const bool *taken,
+                                     sdg_tagging_t *tagging,
+                                     bool *out_sums) SDG_MUST_CHECK;
 /* Whether every rank with a piece of the sums can compute the epilogue that
  * follows them. */
 bool sdg_product_can_follow(const sdg_product_parts_t *m,

@@ -11,15 +11,15 @@
 
 typedef enum kind { KIND_MULTIPLY, KIND_ADD } kind_t;
 
-typedef struct kept {
+typedef struct command {
   kind_t kind;
   sdg_product_multiply_args_t multiply;
   sdg_product_addition_t add;
-} kept_t;
+} command_t;
 
 typedef struct state {
   sdg_product_t product;
-  kept_t *kept;
+  command_t *command;
   int count;
 } state_t;
 
@@ -187,15 +187,15 @@ static int add_run(const state_t *state, const sdg_product_addition_t *add,
 static int run(void *user, int index, const sdg_call_t *call,
                const sdg_exec_t *exec) {
   const state_t *state = user;
-  const kept_t *kept = &state->kept[index];
-  return kept->kind == KIND_MULTIPLY
-             ? multiply_run(state, &kept->multiply, call, exec)
-             : add_run(state, &kept->add, call, exec);
+  const command_t *command = &state->command[index];
+  return command->kind == KIND_MULTIPLY
+             ? multiply_run(state, &command->multiply, call, exec)
+             : add_run(state, &command->add, call, exec);
 }
 
 static void state_destroy(void *user) {
   state_t *state = user;
-  free(state->kept);
+  free(state->command);
   free(state);
 }
 
@@ -211,25 +211,25 @@ sdg_status_t sdg_product_calls_open(sdg_plan_t *plan,
   return SDG_OK;
 }
 
-static sdg_status_t keep(sdg_plan_t *plan, const kept_t *kept) {
+static sdg_status_t command_add(sdg_plan_t *plan, const command_t *command) {
   state_t *state = plan->state;
-  kept_t *grown =
-      realloc(state->kept, (size_t)(state->count + 1) * sizeof *grown);
+  command_t *grown =
+      realloc(state->command, (size_t)(state->count + 1) * sizeof *grown);
   if (!grown)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  state->kept = grown;
-  state->kept[state->count] = *kept;
+  state->command = grown;
+  state->command[state->count] = *command;
   return sdg_plan_call(plan, state->count++);
 }
 
 sdg_status_t sdg_product_multiply(sdg_plan_t *plan,
                                   const sdg_product_multiply_args_t *multiply) {
-  const kept_t kept = {.kind = KIND_MULTIPLY, .multiply = *multiply};
-  return keep(plan, &kept);
+  const command_t command = {.kind = KIND_MULTIPLY, .multiply = *multiply};
+  return command_add(plan, &command);
 }
 
 sdg_status_t sdg_product_add(sdg_plan_t *plan,
                              const sdg_product_addition_t *add) {
-  const kept_t kept = {.kind = KIND_ADD, .add = *add};
-  return keep(plan, &kept);
+  const command_t command = {.kind = KIND_ADD, .add = *add};
+  return command_add(plan, &command);
 }

@@ -101,11 +101,11 @@ static sdg_status_t turn(sdg_product_parts_t *m, sdg_tagging_t *tagging,
   return SDG_OK;
 }
 
-sdg_status_t sdg_product_turn(sdg_product_parts_t *m, const bool *taken,
-                              sdg_tagging_t *tagging, bool *out_turned) {
+sdg_status_t sdg_product_prefer_sums(sdg_product_parts_t *m, const bool *taken,
+                                     sdg_tagging_t *tagging, bool *out_sums) {
   const sdg_section_t *section = m->tagging->section;
   const sdg_part_t *terms = terms_of(m);
-  *out_turned = false;
+  *out_sums = false;
   // With `keep = dy` the product must gather its factors, because a later
   // product may reuse them.
   if (!terms || m->sum_axes || section->keeps_dy || !m->product.sums ||
@@ -114,6 +114,6 @@ sdg_status_t sdg_product_turn(sdg_product_parts_t *m, const bool *taken,
       sums_bytes(m, terms) >= factors_bytes(m, taken))
     return SDG_OK;
   SDG_TRY(turn(m, tagging, terms));
-  *out_turned = true;
+  *out_sums = true;
   return SDG_OK;
 }

@@ -102,7 +102,8 @@ static sdg_status_t single_fill(maker_t *m, const sdg_subcall_tensor_t *out) {
   sdg_subcall_tensor_t first = sdg_merge_slot(&pair, m->along, 0, 1);
   SDG_TRY(sdg_subcall_transform(m->plan, 1, &own, 0, &first));
   // Here NaN must win over that zero, because it is the only element.
-  return sdg_subcall_choose(m->plan, m->reduce.op, false, 1, &pair, out);
+  return sdg_subcall_reduce_extreme(m->plan, m->reduce.op, false, 1, &pair,
+                                    out);
 }
 
 static sdg_status_t own_fill(maker_t *m, const how_t *how,
@@ -111,11 +112,11 @@ static sdg_status_t own_fill(maker_t *m, const how_t *how,
     return SDG_OK;
   if (sdg_box_empty(&m->own))
     return sdg_subcall_set(m->plan, how->nothing, out);
-  return several(m)
-             ? sdg_subcall_choose(m->plan, m->reduce.op,
-                                  m->reduce.nan == CUDNN_NOT_PROPAGATE_NAN,
-                                  weight_of(m), &m->a, out)
-             : single_fill(m, out);
+  return several(m) ? sdg_subcall_reduce_extreme(m->plan, m->reduce.op,
+                                                 m->reduce.nan ==
+                                                     CUDNN_NOT_PROPAGATE_NAN,
+                                                 weight_of(m), &m->a, out)
+                    : single_fill(m, out);
 }
 
 // ---- plans -----------------------------------------------------------------
@@ -142,9 +143,9 @@ static sdg_status_t merge_make(maker_t *m) {
   if (how.gathers) {
     own = sdg_merge_slot(&fields, m->along, 0, ranks);
     all = sdg_merge_slot(&fields, m->along, ranks, 1);
-    SDG_TRY(sdg_subcall_choose(m->plan, how.again,
-                               m->reduce.nan == CUDNN_NOT_PROPAGATE_NAN, 1,
-                               &own, &all));
+    SDG_TRY(sdg_subcall_reduce_extreme(m->plan, how.again,
+                                       m->reduce.nan == CUDNN_NOT_PROPAGATE_NAN,
+                                       1, &own, &all));
   }
   return sdg_subcall_store(m->plan, true, &all, &m->c);
 }

@@ -143,7 +143,7 @@ bool sdg_window_back_bare(const sdg_window_dim_t *dim,
   sdg_window_cut_t cut = sdg_window_back_strip(&dim->window, made);
   int64_t rows = view->x.hi - view->x.lo, vain = rows - (made.hi - made.lo);
   if (!inside(cut.x, dim->x) || !inside(cut.y, dim->y) ||
-      vain * SDG_WINDOW_VAIN < rows || vain <= 0)
+      vain * SDG_WINDOW_WRONG_ONE_IN < rows || vain <= 0)
     return false;
   *out = cut;
   return true;

@@ -198,7 +198,7 @@ bool sdg_window_bare(const sdg_window_dim_t *dim, const sdg_window_view_t *view,
     return false;
   int64_t rows = view->y.hi - view->y.lo;
   int64_t gain = rows + inner.hi - inner.lo - 2 * (right.hi - right.lo);
-  if (gain == 0 || gain * SDG_WINDOW_VAIN < rows)
+  if (gain == 0 || gain * SDG_WINDOW_WRONG_ONE_IN < rows)
     return false;
   *out =
       (sdg_window_view_t){sdg_window_need(&dim->window, inner), inner, inner};

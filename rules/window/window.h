@@ -124,11 +124,11 @@ sdg_range_t sdg_window_within(const sdg_window_dim_t *dim);
 
 /* The view without padding: the inner outputs and the inputs that they see.
  * False if the padded view has a right output that this one lacks, or if fewer
- * than one in SDG_WINDOW_VAIN of its outputs are wrong: then the padded view is
- * kept, because engines may run faster on it.
- * N=30, k=3, s=1, p=1, x and y [10,20): padded, outputs 10 and 19 of the ten
- * are wrong; bare are x [10,20), y [11,19), all right. */
-enum { SDG_WINDOW_VAIN = 32 };
+ * than one in SDG_WINDOW_WRONG_ONE_IN of its outputs are wrong: then the padded
+ * view is kept, because engines may run faster on it. N=30, k=3, s=1, p=1, x
+ * and y [10,20): padded, outputs 10 and 19 of the ten are wrong; bare are x
+ * [10,20), y [11,19), all right. */
+enum { SDG_WINDOW_WRONG_ONE_IN = 32 };
 bool sdg_window_bare(const sdg_window_dim_t *dim, const sdg_window_view_t *view,
                      sdg_window_view_t *out);
 

@@ -59,11 +59,11 @@ sdg_status_t sdg_attention_maker_measure(sdg_attention_maker_t *m,
 /* Whether some rank's piece of some sequence has no elements, either of its
  * queries or of the keys that it needs. Call it after
  * sdg_attention_maker_init. */
-bool sdg_attention_maker_blanks(const sdg_attention_maker_t *m);
+bool sdg_attention_maker_has_empty_piece(const sdg_attention_maker_t *m);
 /* The first rank whose piece of some sequence has queries although all keys
  * that it needs of that sequence are padding; -1 if no rank has. Call it after
  * sdg_attention_maker_init. */
-int sdg_attention_maker_blind(const sdg_attention_maker_t *m);
+int sdg_attention_maker_rank_without_keys(const sdg_attention_maker_t *m);
 
 /* A rank's queries, as a box of operand `index`, which has the same rows; index
  * < 0: of the queries themselves. */

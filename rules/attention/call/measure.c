@@ -84,7 +84,7 @@ static bool has_blanks(const sdg_attention_lengths_t *lengths,
   return false;
 }
 
-bool sdg_attention_maker_blanks(const sdg_attention_maker_t *m) {
+bool sdg_attention_maker_has_empty_piece(const sdg_attention_maker_t *m) {
   for (int r = 0; r < m->tagging->ranks; r++) {
     sdg_box_t rows =
         sdg_attention_maker_rows(m, m->a.q, m->tagging->rank_list[r]);
@@ -95,7 +95,7 @@ bool sdg_attention_maker_blanks(const sdg_attention_maker_t *m) {
   return false;
 }
 
-int sdg_attention_maker_blind(const sdg_attention_maker_t *m) {
+int sdg_attention_maker_rank_without_keys(const sdg_attention_maker_t *m) {
   for (int r = 0; m->keys.length && r < m->tagging->ranks; r++) {
     int rank = m->tagging->rank_list[r];
     sdg_box_t rows = sdg_attention_maker_rows(m, m->a.q, rank);

@@ -130,9 +130,9 @@ void sdg_attention_field_fini(sdg_attention_field_t *field) {
   free(field->need_heads);
 }
 
-sdg_status_t sdg_attention_field_turn(sdg_attention_maker_t *m,
-                                      sdg_attention_field_t *const *field,
-                                      int fields, bool to_heads) {
+sdg_status_t sdg_attention_field_exchange(sdg_attention_maker_t *m,
+                                          sdg_attention_field_t *const *field,
+                                          int fields, bool to_heads) {
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_COMM));
   for (int i = 0; i < fields; i++) {
     sdg_attention_field_t *f = field[i];

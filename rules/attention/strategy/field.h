@@ -31,8 +31,9 @@ void sdg_attention_field_fini(sdg_attention_field_t *field);
 
 /* Adds one exchange of all these fields to the plan, after all earlier steps:
  * from rows to heads if `to_heads`, otherwise from heads to rows. */
-sdg_status_t sdg_attention_field_turn(sdg_attention_maker_t *m,
-                                      sdg_attention_field_t *const *field,
-                                      int fields, bool to_heads) SDG_MUST_CHECK;
+sdg_status_t sdg_attention_field_exchange(sdg_attention_maker_t *m,
+                                          sdg_attention_field_t *const *field,
+                                          int fields,
+                                          bool to_heads) SDG_MUST_CHECK;
 
 #endif

@@ -325,7 +325,7 @@ static sdg_status_t parameters_make(heads_t *h) {
                                 sdg_attention_old_factor, &sum));
   bool adds = sum.takes_beta && m->a.adds;
   if (!adds)
-    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &sum));
+    SDG_TRY(sdg_gradient_sum_prefill(m->plan, m->call, &sum));
   for (int i = 0; i < PARTS; i++) {
     const sdg_attention_field_t *sums = &h->field[i == O ? O : PARTS + i];
     SDG_TRY(padding_zero(h, i, sums->rows));
@@ -354,14 +354,14 @@ static sdg_status_t steps_make(heads_t *h) {
   SDG_TRY(sdg_attention_project_open(h->m, &h->project));
   SDG_TRY(fields_init(h));
   SDG_TRY(project(h));
-  SDG_TRY(sdg_attention_field_turn(h->m, there, forward ? 3 : 4, true));
+  SDG_TRY(sdg_attention_field_exchange(h->m, there, forward ? 3 : 4, true));
   SDG_TRY(attend(h));
   if (forward) {
-    SDG_TRY(sdg_attention_field_turn(h->m, &back[3], 1, false));
+    SDG_TRY(sdg_attention_field_exchange(h->m, &back[3], 1, false));
     return output_make(h);
   }
-  SDG_TRY(sdg_attention_field_turn(h->m, back,
-                                   kind == SDG_ATTENTION_DATA ? 3 : 4, false));
+  SDG_TRY(sdg_attention_field_exchange(
+      h->m, back, kind == SDG_ATTENTION_DATA ? 3 : 4, false));
   return kind == SDG_ATTENTION_DATA ? vectors_make(h) : parameters_make(h);
 }
 

@@ -129,7 +129,7 @@ static sdg_status_t parameters_make(local_t *h) {
                                 sdg_attention_old_factor, &sum));
   bool adds = sum.takes_beta && m->a.adds;
   if (!adds)
-    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &sum));
+    SDG_TRY(sdg_gradient_sum_prefill(m->plan, m->call, &sum));
   SDG_TRY(parameters_fill(h, sum.part, adds));
   return sdg_gradient_sum_close(m->plan, m->call, &sum);
 }

@@ -323,7 +323,7 @@ static sdg_status_t weights_make(steps_t *s) {
   SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, m->a.dw, m->sum_axes,
                                 sdg_attention_old_factor, &s->sum));
   if (s->idle)
-    SDG_TRY(sdg_gradient_sum_nothing(m->plan, m->call, &s->sum));
+    SDG_TRY(sdg_gradient_sum_prefill(m->plan, m->call, &s->sum));
   else
     SDG_TRY(attention_add(s));
   return sdg_gradient_sum_close(m->plan, m->call, &s->sum);
