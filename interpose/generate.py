@@ -1074,7 +1074,7 @@ def probes_c(entries):
            '#pragma GCC visibility push(hidden)',
            '#include "interpose/capture.h"', '#include "interpose/slot.h"',
            '#include "rules/vendor/args.h"', '#include "rules/vendor/writes.h"',
-           '#include "src/exchange/comm.h"', '#include "src/geometry/hint.h"',
+           '#include "src/comm/comm.h"', '#include "src/geometry/hint.h"',
            '#include "src/job/job.h"', '#include "src/call/tag.h"', '#pragma GCC visibility pop', '',
            '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
            '#define COLD __attribute__((noinline, cold))',

@@ -12,7 +12,7 @@
 #include "rules/vendor/vendor.h"
 #include "src/base/log.h"
 #include "src/base/vendor.h"
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/job/agree.h"
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"

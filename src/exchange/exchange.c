@@ -2,12 +2,12 @@
 // Gives the job its communicators and its watching thread.
 #include "src/exchange/exchange.h"
 
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/exchange/exec.h"
 #include "src/exchange/scratch.h"
 #include "src/exchange/tensor_digest.h"
 #include "src/exchange/waits.h"
-#include "src/exchange/watch.h"
+#include "src/comm/watch.h"
 #include "src/job/job.h"
 #include "src/observe/report.h"
 

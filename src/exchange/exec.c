@@ -6,7 +6,7 @@
 
 #include "src/base/options.h"
 #include "src/base/vendor.h"
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/exchange/device.h"
 #include "src/exchange/messages.h"
 #include "src/exchange/scratch.h"

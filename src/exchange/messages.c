@@ -6,9 +6,9 @@
 
 #include "src/base/digest.h"
 #include "src/base/vendor.h"
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/exchange/device.h"
-#include "src/exchange/watch.h"
+#include "src/comm/watch.h"
 #include "src/job/job.h"
 #include "src/job/launch_order.h"
 #include "src/plan/combine.h"

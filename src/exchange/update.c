@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/exchange/exec.h"
 #include "src/job/job.h"
 #include "src/plan/traffic.h"

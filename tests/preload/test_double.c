@@ -20,7 +20,7 @@
 #include "rules/view/registry.h"
 #include "rules/view/shard/outside.h"
 #include "src/call/tag.h"
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"
 #include "src/job/thread.h"

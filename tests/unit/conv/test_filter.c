@@ -8,7 +8,7 @@
 
 #include "rules/vendor/args.h"
 #include "rules/vendor/vendor.h"
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/exchange/exec.h"
 #include "src/job/job.h"
 #include "tests/unit/random.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/geometry/transfer.h"
 #include "tests/unit/random.h"
 #include "tests/unit/fake_cuda.h"

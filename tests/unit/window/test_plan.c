@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/exchange/exec.h"
 #include "src/geometry/ring.h"
 #include "src/job/job.h"

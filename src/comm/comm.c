@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes, checks and aborts communicators.
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 #include "src/base/options.h"
 #include "src/base/stopwatch.h"
 #include "src/base/vendor.h"
-#include "src/exchange/connection.h"
+#include "src/comm/connection.h"
 #include "src/job/job.h"
 #include "src/job/launch_order.h"
 #include "src/job/thread.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Communicators: one per calling thread for all exchanges, and one per set of
  * mesh axes for sums, all made at the thread's first use of any. */
-#ifndef SDG_SRC_EXCHANGE_COMM_H
-#define SDG_SRC_EXCHANGE_COMM_H
+#ifndef SDG_SRC_COMM_COMM_H
+#define SDG_SRC_COMM_COMM_H
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -21,7 +21,7 @@ typedef struct sdg_comm {
 
 /* Gets the calling thread's communicators over `axes`. The thread's first call
  * is collective over the job's group and makes all of them
- * (src/exchange/connection.h). Borrowed; lives as long as the process. */
+ * (src/comm/connection.h). Borrowed; lives as long as the process. */
 sdg_status_t sdg_comm_get(sdg_axes_t axes,
                           sdg_comm_t **out_comm) SDG_MUST_CHECK;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watching thread, on a runtime whose events complete when the test says.
-#include "src/exchange/watch.h"
+#include "src/comm/watch.h"
 
 #include <nccl.h>
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 
 #include "src/base/vendor.h"
 #include "src/control/control.h"
-#include "src/exchange/comm.h"
+#include "src/comm/comm.h"
 #include "src/job/job.h"
 #include "tests/unit/random.h"
 #include "tests/unit/job.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the NCCL communicators of a calling thread, with every pair of ranks
  * connected, so that no later transfer waits for another rank on the host. */
-#ifndef SDG_SRC_EXCHANGE_CONNECTION_H
-#define SDG_SRC_EXCHANGE_CONNECTION_H
+#ifndef SDG_SRC_COMM_CONNECTION_H
+#define SDG_SRC_COMM_CONNECTION_H
 
 #include <nccl.h>
 #include <stdbool.h>

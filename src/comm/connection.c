@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes and connects a thread's communicators in a thread of sundog's own, and
 // watches that one.
-#include "src/exchange/connection.h"
+#include "src/comm/connection.h"
 
 #include <pthread.h>
 #include <signal.h>

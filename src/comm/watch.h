@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread that watches transfers in flight: a peer's death or a stall ends
  * in an abort and an error, not in a hang. */
-#ifndef SDG_SRC_EXCHANGE_WATCH_H
-#define SDG_SRC_EXCHANGE_WATCH_H
+#ifndef SDG_SRC_COMM_WATCH_H
+#define SDG_SRC_COMM_WATCH_H
 
 #include <cuda_runtime_api.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watches the transfers in flight until they end.
-#include "src/exchange/watch.h"
+#include "src/comm/watch.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -13,8 +13,7 @@
 #include "src/base/vendor.h"
 #include "src/control/control.h"
 #include "src/control/thread_name.h"
-#include "src/exchange/comm.h"
-#include "src/exchange/device.h"
+#include "src/comm/comm.h"
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"
 #include "src/job/thread.h"

@@ -10,7 +10,7 @@
 #include "src/base/hash.h"
 #include "src/base/vendor.h"
 #include "src/control/control.h"
-#include "src/exchange/connection.h"
+#include "src/comm/connection.h"
 #include "src/job/job.h"
 
 // ---- the ranks' GPUs -------------------------------------------------------
