@@ -67,8 +67,8 @@ static sdg_status_t strip_open(maker_t *m, int s) {
     made = strip->want;
   }
   const sdg_box_t *owned = &m->dgrad->conv.op.x_box;
-  strip->apart =
-      !sdg_box_equal(&made, owned) || !sdg_box_equal(&strip->want, owned);
+  strip->apart = m->dgrad->apart || !sdg_box_equal(&made, owned) ||
+                 !sdg_box_equal(&strip->want, owned);
   strip->x = m->x;
   if (strip->apart)
     SDG_TRY(sdg_plan_scratch(m->plan, &made, m->x, &strip->x));
@@ -320,9 +320,28 @@ static sdg_status_t plan_make(const sdg_call_t *call,
   return sdg_plan_finish(maker.plan, status, out_plan);
 }
 
+// Assembles more and more until the vendor's library accepts all pieces. Each
+// rank decides this for itself: messages, and what it reads and writes, are the
+// same.
+static sdg_status_t ways_try(const sdg_call_t *call, sdg_conv_data_t *dgrad,
+                             const sdg_section_t *section, sdg_axes_t axes,
+                             sdg_plan_t **out_plan) {
+  bool extend = sdg_conv_data_extends(dgrad, section->strategy);
+  int refusal;
+  sdg_status_t status =
+      plan_make(call, dgrad, section, axes, extend, out_plan, &refusal);
+  if (refusal && !extend)
+    status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
+  if (refusal) {
+    dgrad->apart = true;
+    status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
+  }
+  return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
+}
+
 static sdg_status_t strategies_try(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
-                                   const sdg_conv_data_t *dgrad,
+                                   sdg_conv_data_t *dgrad,
                                    sdg_plan_t **out_plan) {
   const sdg_section_t *section = tagging->section;
   sdg_axes_t axes = dgrad->communicates ? tagging->axes : 0;
@@ -333,13 +352,7 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
   if (strategy != SDG_STRATEGY_EXTEND && sdg_conv_data_is_literal(dgrad) &&
       !sdg_conv_refused_own(call))
     return sdg_window_plan_literal(axes, out_plan);
-  bool extend = sdg_conv_data_extends(dgrad, strategy);
-  int refusal;
-  sdg_status_t status =
-      plan_make(call, dgrad, section, axes, extend, out_plan, &refusal);
-  if (refusal && !extend)
-    status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
-  return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
+  return ways_try(call, dgrad, section, axes, out_plan);
 }
 
 sdg_status_t sdg_conv_data_plan(const sdg_call_t *call,
@@ -362,8 +375,7 @@ sdg_status_t sdg_conv_data_plan(const sdg_call_t *call,
 
 // ---- the whole view --------------------------------------------------------
 
-static sdg_status_t whole_plan(const sdg_call_t *call,
-                               const sdg_conv_data_t *dgrad,
+static sdg_status_t whole_plan(const sdg_call_t *call, sdg_conv_data_t *dgrad,
                                const sdg_section_t *section,
                                sdg_plan_t **out_plan) {
   sdg_box_t owned = sdg_conv_data_owned(dgrad);
@@ -371,14 +383,7 @@ static sdg_status_t whole_plan(const sdg_call_t *call,
     *out_plan = sdg_plan_create("window");
     return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
-  bool extend = sdg_conv_data_extends(dgrad, section->strategy);
-  int refusal;
-  sdg_status_t status =
-      plan_make(call, dgrad, section, 0, extend, out_plan, &refusal);
-  // Each rank decides this for itself: what it reads and writes is the same.
-  if (refusal && !extend)
-    status = plan_make(call, dgrad, section, 0, true, out_plan, &refusal);
-  return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
+  return ways_try(call, dgrad, section, 0, out_plan);
 }
 
 // What each rank of the job reads: its need of dy, or only its own rows of dy

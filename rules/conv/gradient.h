@@ -80,6 +80,7 @@ typedef struct sdg_conv_data_image {
 typedef struct sdg_conv_data {
   sdg_conv_t conv;
   bool communicates; /* some rank needs what it does not own */
+  bool apart; /* the engine rejects dx's strides: rows are computed in copies */
   int images;
   sdg_conv_data_image_t *image; /* the first is the domain itself */
 } sdg_conv_data_t;

@@ -45,7 +45,7 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   sdg_box_t made = sdg_conv_data_made(g, want, &sums);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   // As in the plan: tensors that are not the program's own are packed.
-  bool apart = !sdg_box_equal(&made, &g->conv.op.x_box) ||
+  bool apart = g->apart || !sdg_box_equal(&made, &g->conv.op.x_box) ||
                !sdg_box_equal(want, &g->conv.op.x_box);
   for (int i = 0; i < g->images && largest->got == CUDNN_STATUS_SUCCESS; i++) {
     sdg_window_piece_t piece;
@@ -160,9 +160,13 @@ static sdg_status_t pieces_ask(const sdg_call_t *call,
   }
   bool extend = sdg_conv_data_extends(g, strategy);
   SDG_TRY(dgrad_ask(call, g, extend, largest));
-  return largest->got != CUDNN_STATUS_SUCCESS && !extend
-             ? dgrad_ask(call, g, true, largest)
-             : SDG_OK;
+  if (largest->got != CUDNN_STATUS_SUCCESS && !extend)
+    SDG_TRY(dgrad_ask(call, g, true, largest));
+  if (largest->got == CUDNN_STATUS_SUCCESS)
+    return SDG_OK;
+  sdg_conv_data_t apart = *g;
+  apart.apart = true;
+  return dgrad_ask(call, &apart, true, largest);
 }
 
 static sdg_status_t dgrad_workspace(const sdg_call_t *call,

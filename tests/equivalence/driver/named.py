@@ -146,6 +146,11 @@ NAMED += [
     ("a data gradient with keep, its dy cut elsewhere",
      "op=conv_data mesh=2x2 split=H:0,W:1 partH=0,2,3 partW=0,1,3 size=3x3 "
      "kernel=1x2 stride=1x1 pad=0x0 wrap=H keep=1 on.dy=- own_sizes=1"),
+    # A Hopper GPU computes the copies of rows, not the strides of dx itself.
+    ("a data gradient around W, into a dx of strides that engines reject",
+     "op=conv_data mesh=3 split=W:0 partW=0,7,14,22 size=19x22 n=1 c=4 k=3 "
+     "kernel=3x1 stride=1x4 pad=2x1 wrap=W on.dy=W:@0,1,2,6 own_sizes=1 "
+     "lay.dx=CNHW/W1r beta=-0.74 order=NCHW seed=323769929"),
 ]
 
 
