@@ -316,6 +316,8 @@ faulty_options_stop_the_run_before_it_starts() {
   says err "r:2: 'splti' is not a known key of a section; nearest: split"
   run 64 "$sundog" run -n 0 -- touch started
   run 64 "$sundog" run -n 1x -- touch started
+  run 64 "$sundog" run --bind all -- touch started
+  says err "--bind takes rank or none, not 'all'"
   run 64 "$sundog" run --device gpu -- touch started
   run 64 "$sundog" run --nothing -- touch started
   run 64 "$sundog" run

@@ -17,6 +17,7 @@
 
 enum {
   KEY_DEVICE = 0x100,
+  KEY_BIND,
   KEY_RULES,
   KEY_SPLIT,
   KEY_MESH,
@@ -36,6 +37,11 @@ static const struct argp_option launch_options[] = {
     {"device", KEY_DEVICE, "auto|host|cuda", 0,
      "cuda: NVIDIA's GPUs; host: the CPU, with sundog's own libraries in place "
      "of NVIDIA's; auto (default): cuda if a driver is installed",
+     0},
+    {"bind", KEY_BIND, "rank|none", 0,
+     "rank (default): each rank's program sees one GPU, that of its local "
+     "rank, as device 0; none: it sees all, and selects its own by "
+     "cudaSetDevice",
      0},
     {"rules", KEY_RULES, "FILE", 0, "Which tensors are split, and how", 0},
     {"split", KEY_SPLIT, "SPLIT", 0,
@@ -113,6 +119,11 @@ static error_t launch_parse(int key, char *argument, struct argp_state *state) {
     if (!launch_device_parse(argument, &launch->device))
       argp_error(state, "--device takes auto, host or cuda, not '%s'",
                  argument);
+    return 0;
+  case KEY_BIND:
+    launch->sees_all = strcmp(argument, "none") == 0;
+    if (!launch->sees_all && strcmp(argument, "rank") != 0)
+      argp_error(state, "--bind takes rank or none, not '%s'", argument);
     return 0;
   case KEY_RULES:
     file_set(state, "SUNDOG_RULES", argument);
@@ -322,7 +333,7 @@ int launch_gpus(void) {
 sdg_status_t launch_bind(const launch_t *launch, int local_rank, int size) {
   char item[128];
   const char *visible = variable_get("CUDA_VISIBLE_DEVICES");
-  if (launch->device != LAUNCH_CUDA || size == 1)
+  if (launch->device != LAUNCH_CUDA || size == 1 || launch->sees_all)
     return SDG_OK;
   if (!*visible)
     snprintf(item, sizeof item, "%d", local_rank);

@@ -19,6 +19,7 @@ typedef enum launch_device {
 
 typedef struct launch {
   launch_device_t device; /* LAUNCH_AUTO until launch_prepare() */
+  bool sees_all;          /* --bind none: the program selects its GPU itself */
   bool asked;             /* a split was asked for */
   char **program;         /* with its arguments, NULL-terminated */
   install_t install;
@@ -63,7 +64,8 @@ sdg_status_t launch_preload(const launch_t *launch,
 
 /* Selects the rank's GPU in CUDA_VISIBLE_DEVICES of this process, by the local
  * rank; if the variable is a list, the rank gets an item of it. A list of one
- * GPU is the launcher's choice and stays. If size is 1, nothing changes. */
+ * GPU is the launcher's choice and stays. Nothing changes if size is 1 or the
+ * program is to see all GPUs. */
 sdg_status_t launch_bind(const launch_t *launch, int local_rank,
                          int size) SDG_MUST_CHECK;
 

@@ -41,6 +41,17 @@ START_TEST(each_rank_gets_its_gpu) {
 }
 END_TEST
 
+START_TEST(a_program_that_selects_its_gpu_sees_all) {
+  launch_t launch = {.device = LAUNCH_CUDA, .sees_all = true};
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  ck_assert_int_eq((int)launch_bind(&launch, 1, 2), 0);
+  ck_assert_ptr_null(getenv("CUDA_VISIBLE_DEVICES"));
+  setenv("CUDA_VISIBLE_DEVICES", "5,6", 1);
+  ck_assert_int_eq((int)launch_bind(&launch, 1, 2), 0);
+  ck_assert_str_eq(getenv("CUDA_VISIBLE_DEVICES"), "5,6");
+}
+END_TEST
+
 START_TEST(a_rank_beyond_the_listed_gpus_is_refused) {
   launch_t launch = {.device = LAUNCH_CUDA};
   setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
@@ -78,6 +89,7 @@ int main(void) {
   TCase *cases = tcase_create("launch");
   tcase_add_loop_test(cases, each_rank_gets_its_gpu, 0,
                       sizeof binds / sizeof *binds);
+  tcase_add_test(cases, a_program_that_selects_its_gpu_sees_all);
   tcase_add_test(cases, a_rank_beyond_the_listed_gpus_is_refused);
   tcase_add_test(cases, listed_gpus_are_counted);
   tcase_add_test(cases, placeholders_are_replaced_everywhere);

@@ -146,6 +146,10 @@ the_gpu_is_that_of_the_local_rank() {
     *) [ "$(cat out)" = GPU-a ] ;;
     esac
   done
+  RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=8 CUDA_VISIBLE_DEVICES=4,5,6 \
+    "$sundog" exec --bind none --device cuda --split H --view shard -- \
+    sh -c 'echo "$CUDA_VISIBLE_DEVICES"' >out
+  [ "$(cat out)" = 4,5,6 ]
 }
 
 cases torchruns_ranks_give_one_ranks_file \
