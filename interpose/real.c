@@ -154,8 +154,21 @@ void *sdg_real_find(int entry) {
   return address;
 }
 
+static bool is_loaded(sdg_library_t library) {
+  bool loaded = false;
+  for (int i = 0; !loaded && i < SONAMES_MAX && sonames[library][i]; i++) {
+    void *handle = dlopen(sonames[library][i], RTLD_LAZY | RTLD_NOLOAD);
+    loaded = handle != NULL;
+    if (handle)
+      dlclose(handle);
+  }
+  return loaded;
+}
+
 static void *library_load(sdg_library_t library, const char *name) {
   void *address = NULL;
+  if (!is_loaded(library))
+    sdg_library_set_brought(library);
   for (int i = 0; !address && i < SONAMES_MAX && sonames[library][i]; i++) {
     void *handle = dlopen(sonames[library][i], RTLD_NOW | RTLD_LOCAL);
     if (!handle)

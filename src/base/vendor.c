@@ -23,6 +23,16 @@ const char *sdg_library_name(sdg_library_t library) {
   return names[library];
 }
 
+static atomic_bool brought[SDG_LIBRARY_COUNT];
+
+void sdg_library_set_brought(sdg_library_t library) {
+  atomic_store(&brought[library], true);
+}
+
+bool sdg_library_brought(sdg_library_t library) {
+  return atomic_load(&brought[library]);
+}
+
 sdg_status_t sdg_library_fill(const sdg_library_row_t *rows, int count,
                               void *table) {
   sdg_library_finder_t *find =

@@ -8,6 +8,7 @@
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/base/status.h"
@@ -29,6 +30,11 @@ const char *sdg_library_name(sdg_library_t library);
 typedef void *sdg_library_finder_t(sdg_library_t library, const char *name);
 /* Installs the finder; call once, before any table is asked for. */
 void sdg_library_set_finder(sdg_library_finder_t *finder);
+
+/* To be called by the finder when it loads a library that nothing in the
+ * process has loaded: the program does without it, or has it linked in. */
+void sdg_library_set_brought(sdg_library_t library);
+bool sdg_library_brought(sdg_library_t library);
 
 /* One row of a table: the offset in its struct at which to store the address
  * of `name`. */

@@ -2,14 +2,27 @@
 // Gives the job its communicators and its watching thread.
 #include "src/exchange/exchange.h"
 
+#include "src/base/vendor.h"
 #include "src/comm/comm.h"
+#include "src/comm/watch.h"
 #include "src/exchange/exec.h"
 #include "src/exchange/scratch.h"
 #include "src/exchange/tensor_digest.h"
 #include "src/exchange/waits.h"
-#include "src/comm/watch.h"
 #include "src/job/job.h"
 #include "src/observe/report.h"
+
+// If nothing in the process has loaded the shared runtime, the program's calls
+// of its own one are not seen: not its copies of tensors in pieces, and not the
+// waits in which it would learn that another rank has failed.
+static sdg_status_t check(void) {
+  static const sdg_library_row_t row = {SDG_LIBRARY_CUDART, "cudaGetDevice", 0};
+  void *found; // tells where the runtime comes from
+  SDG_TRY(sdg_library_fill(&row, 1, &found));
+  return sdg_library_brought(SDG_LIBRARY_CUDART)
+             ? sdg_fail(SDG_E_OWN_CUDART, "nothing has loaded libcudart")
+             : SDG_OK;
+}
 
 static sdg_status_t begin(double timeout_s) {
   sdg_report_begin();
@@ -17,9 +30,9 @@ static sdg_status_t begin(double timeout_s) {
 }
 
 sdg_status_t sdg_exchange_join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
-  static const sdg_job_carrier_t tcp = {.begin = begin,
-                                        .abort = sdg_comm_abort_all};
-  return sdg_job_join(mesh, axes, &tcp);
+  static const sdg_job_carrier_t carrier = {
+      .check = check, .begin = begin, .abort = sdg_comm_abort_all};
+  return sdg_job_join(mesh, axes, &carrier);
 }
 
 void sdg_exchange_leave(void) {

@@ -22,7 +22,7 @@ static struct {
   bool tried;
   sdg_status_t result; // of the first attempt
   sdg_control_t *control;
-  const sdg_job_carrier_t *tcp;
+  const sdg_job_carrier_t *carrier;
   sdg_mesh_t mesh;
   sdg_group_t group;
   sdg_axes_t axes;
@@ -42,7 +42,7 @@ sdg_status_t sdg_job_fail(sdg_status_t status) {
 }
 
 static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes,
-                         const sdg_job_carrier_t *tcp) {
+                         const sdg_job_carrier_t *carrier) {
   const sdg_options_t *options = sdg_options_get();
   int rank, size, local_rank;
   const char *origin;
@@ -57,6 +57,8 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes,
   }
   if (size == 1)
     SDG_TRY(sdg_control_alone(rendezvous));
+  else
+    SDG_TRY(carrier->check());
   SDG_TRY(sdg_control_join(rendezvous, rank, size, options->timeout_s,
                            &job.control));
   job.rank = rank;
@@ -65,16 +67,16 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes,
   job.group.count = sdg_mesh_group(mesh, rank, axes, job.group.rank);
   while (job.group.rank[job.group.me] != rank)
     job.group.me++;
-  job.tcp = tcp;
-  return tcp->begin(options->timeout_s);
+  job.carrier = carrier;
+  return carrier->begin(options->timeout_s);
 }
 
 sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes,
-                          const sdg_job_carrier_t *tcp) {
+                          const sdg_job_carrier_t *carrier) {
   pthread_mutex_lock(&job.lock);
   if (!job.tried) {
     job.tried = true;
-    job.result = join(mesh, axes, tcp);
+    job.result = join(mesh, axes, carrier);
     if (job.result == SDG_E_DESCENDANT)
       sdg_job_disarm();
     else if (job.result != SDG_OK)
@@ -86,8 +88,8 @@ sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes,
 }
 
 void sdg_job_abort(void) {
-  if (job.tcp)
-    job.tcp->abort();
+  if (job.carrier)
+    job.carrier->abort();
 }
 
 bool sdg_job_joined(void) {

@@ -38,7 +38,9 @@ typedef struct sdg_group {
 
 /* The component that carries data between the ranks of the job. */
 typedef struct sdg_job_carrier {
-  /* Called once, after this rank has joined. If it fails, the join fails. */
+  /* Each is called once, and if it fails, the join fails. check: before the
+   * ranks meet, if they are several; begin: after this rank has joined. */
+  sdg_status_t (*check)(void);
   sdg_status_t (*begin)(double timeout_s);
   /* Aborts every transfer in flight. Any thread. */
   void (*abort)(void);
@@ -46,11 +48,11 @@ typedef struct sdg_job_carrier {
 
 /* Joins as a rank of this mesh; `axes` are the axes that some split names.
  * Idempotent: later calls return the first result. Blocks until all ranks have
- * joined. `tcp` lives as long as the process. SDG_E_DESCENDANT: the
+ * joined. `carrier` lives as long as the process. SDG_E_DESCENDANT: the
  * process of this rank started this process, which must pass every call on
  * from now on. */
 sdg_status_t sdg_job_join(const sdg_mesh_t *mesh, sdg_axes_t axes,
-                          const sdg_job_carrier_t *tcp) SDG_MUST_CHECK;
+                          const sdg_job_carrier_t *carrier) SDG_MUST_CHECK;
 /* Aborts every transfer of this rank that is in flight. */
 void sdg_job_abort(void);
 bool sdg_job_joined(void);

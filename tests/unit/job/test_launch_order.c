@@ -11,6 +11,7 @@
 #include "src/control/thread_name.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
+#include "tests/unit/fake_cuda.h"
 #include "tests/unit/random.h"
 #include "tests/unit/job.h"
 
@@ -197,6 +198,7 @@ START_TEST(names_are_short_words) {
 END_TEST
 
 int main(void) {
+  fake_cuda_install();
   Suite *suite = suite_create("turn");
   TCase *cases = tcase_create("turn");
   tcase_set_timeout(cases, 60);
