@@ -14,6 +14,7 @@
 #include "src/base/vendor.h"
 #include "src/comm/comm.h"
 #include "src/job/agree.h"
+#include "src/job/cost.h"
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"
 #include "src/job/thread.h"
@@ -69,6 +70,7 @@ static void details_fini(sdg_details_t *details) {
 sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_op_t *op,
                             int64_t *out_wait_ns) {
   char parameters[PARAMETERS_BYTES] = "";
+  SDG_TRY(sdg_cost_prepare());
   if (sdg_op_knows(op, call))
     SDG_TRY(op->describe(call, parameters, sizeof parameters));
   int64_t sizes[SDG_AGREE_SIZES];

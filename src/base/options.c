@@ -24,6 +24,7 @@ typedef enum kind {
   KIND_SECONDS,
   KIND_BOOL,
   KIND_CHOICE,
+  KIND_COST,
 } kind_t;
 
 static const struct row {
@@ -118,6 +119,29 @@ static bool seconds_parse(const char *text, double *out) {
   return true;
 }
 
+// Reads one number from `*at` on: digits, a point, an exponent.
+static bool number_parse(const char **at, double *out) {
+  char *end;
+  if (strspn(*at, "0123456789.") == 0)
+    return false; // no blanks, signs, or words as "inf"
+  *out = strtod(*at, &end);
+  bool plain = !memchr(*at, 'x', (size_t)(end - *at)) &&
+               !memchr(*at, 'X', (size_t)(end - *at));
+  *at = end;
+  return plain && isfinite(*out);
+}
+
+// "BYTES,LAUNCH,STRIP".
+static bool cost_parse(const char *text, sdg_cost_t *out) {
+  sdg_cost_t cost;
+  if (!number_parse(&text, &cost.copy_bytes_s) || *text++ != ',' ||
+      !number_parse(&text, &cost.launch_us) || *text++ != ',' ||
+      !number_parse(&text, &cost.strip_us) || *text || cost.copy_bytes_s <= 0)
+    return false;
+  *out = cost;
+  return true;
+}
+
 // Sets the row's member from `text`; on a fault, keeps it and returns false.
 static bool value_set(const struct row *row, const char *text) {
   void *member = (char *)&options + row->offset;
@@ -163,6 +187,17 @@ static bool value_set(const struct row *row, const char *text) {
                words_show(row->info.words, list, sizeof list));
     return false;
   }
+  case KIND_COST:
+    if (*text == '\0')
+      return *(sdg_cost_t *)member = (sdg_cost_t){.copy_bytes_s = 0}, true;
+    if (cost_parse(text, member))
+      return true;
+    fault_keep(SDG_E_OPTION_VALUE,
+               "%s=%s is not BYTES,LAUNCH,STRIP: bytes copied in a second, "
+               "above 0, and microseconds of a launch and of a strip's "
+               "convolution, as in 1.3e12,5,42",
+               name, text);
+    return false;
   }
   return false;
 }

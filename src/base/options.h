@@ -65,6 +65,13 @@ typedef enum sdg_origin {
   SDG_ORIGIN_ENVIRONMENT,
 } sdg_origin_t;
 
+/* What work costs a device (src/job/cost.h). All 0: not known. */
+typedef struct sdg_cost {
+  double copy_bytes_s; /* bytes that a copy moves in a second, > 0 */
+  double launch_us;    /* one more copy, or a cheap op as pooling is */
+  double strip_us;     /* one more convolution, of a strip */
+} sdg_cost_t;
+
 /* Parsed values, one member per row: `options->rules`, `options->timeout_s`.
  * Texts are never NULL. */
 typedef struct sdg_options {
@@ -75,6 +82,7 @@ typedef struct sdg_options {
 #define SDG_OPTION_C_SECONDS double
 #define SDG_OPTION_C_BOOL    bool
 #define SDG_OPTION_C_CHOICE  int
+#define SDG_OPTION_C_COST    sdg_cost_t
 #define SDG_OPTION(name, field, type, words, fallback, owner, paragraph)       \
   SDG_OPTION_C_##type field;
 #include "src/base/options.def"

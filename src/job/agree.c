@@ -11,6 +11,7 @@
 #include "src/base/hash.h"
 #include "src/call/tag.h"
 #include "src/control/control.h"
+#include "src/job/cost.h"
 #include "src/job/job.h"
 #include "src/geometry/nesting.h"
 #include "src/job/thread.h"
@@ -33,6 +34,7 @@ typedef struct record {
   int operands, sizes;
   operand_record_t operand[SDG_OPERANDS_MAX];
   int64_t size[SDG_AGREE_SIZES]; // the op's sizes
+  sdg_cost_t cost;               // of this rank's device
 } record_t;
 _Static_assert(sizeof(record_t) <= SDG_CHANNEL_RECORD_BYTES,
                "one agreement is one record");
@@ -89,7 +91,8 @@ static bool record_sound(const record_t *record) {
   for (int i = 0; i < record->operands; i++)
     if (!operand_sound(&record->operand[i]))
       return false;
-  if (record->sizes < 0 || record->sizes > SDG_AGREE_SIZES)
+  if (record->sizes < 0 || record->sizes > SDG_AGREE_SIZES ||
+      !sdg_cost_sound(&record->cost))
     return false;
   for (int i = 0; i < record->sizes; i++)
     if (record->size[i] < 0 || record->size[i] > INT32_MAX)
@@ -124,6 +127,7 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
   record->sizes = count;
   for (int i = 0; i < count; i++)
     record->size[i] = sizes[i];
+  record->cost = sdg_cost_mine();
   record->check = check_of(record);
   return SDG_OK;
 }
@@ -269,6 +273,14 @@ static sdg_status_t vectors_store(const sdg_call_t *call, const room_t *room) {
                             room->ranks, sizes, NULL, room->extent);
 }
 
+// Every rank takes the slowest numbers, whatever devices the ranks have.
+static void costs_settle(const record_t *const *records, int count) {
+  sdg_cost_t cost = records[0]->cost;
+  for (int r = 1; r < count; r++)
+    cost = sdg_cost_slowest(&cost, &records[r]->cost);
+  sdg_cost_settle(&cost);
+}
+
 static sdg_status_t details_agree(const sdg_call_t *call,
                                   const record_t *const *records, int count,
                                   sdg_detail_counts_t *counts,
@@ -366,6 +378,8 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
         records_compare(records[0], group->rank[0], records[r], group->rank[r]);
   if (status == SDG_E_DIVERGED)
     status = sdg_job_fail(status);
+  if (status == SDG_OK)
+    costs_settle(records, group->count);
   if (status == SDG_OK)
     status = vectors_store(call, room);
   if (status == SDG_OK)

@@ -24,7 +24,8 @@ enum { SDG_AGREE_SIZES = 2 * SDG_DIMS_MAX + 2 };
  * that may differ between ranks as extents do. `details` are further numbers
  * of each operand, or NULL; if any rank has some, more exchanges follow. On
  * success every descriptor of the call has its vector (sdg_tag_vector):
- * tensors the extents, the op's descriptor the sizes. Errors are the same on
+ * tensors the extents, the op's descriptor the sizes; and what work costs is
+ * settled for the group (src/job/cost.h). Errors are the same on
  * every rank and come before anything is enqueued: SDG_E_DIVERGED if the ranks
  * are at different calls (breaks the job), SDG_E_DISAGREE if the same call
  * differs in types, layouts, parameters or extents that must be equal; and the

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/call/tag.h"
+#include "src/job/cost.h"
 #include "src/job/job.h"
 #include "tests/unit/random.h"
 #include "tests/unit/fake_cuda.h"
@@ -193,6 +194,26 @@ START_TEST(scales_may_be_cut_as_activations_are) {
 }
 END_TEST
 
+// The slowest number of any rank, whatever the rank itself has.
+static void costs_body(int rank) {
+  static char *given[] = {"SUNDOG_COST=2e9,3,40", "SUNDOG_COST=1e9,2,30",
+                          "SUNDOG_COST=3e9,1,50"};
+  char *environment[] = {given[rank], NULL};
+  REQUIRE(!sdg_options_load(environment));
+  REQUIRE(!sdg_cost_prepare());
+  sdg_call_t call = call_make(rank);
+  REQUIRE(sdg_cost_agreed().copy_bytes_s == 0);
+  REQUIRE(agree(&call, "pad 1") == SDG_OK);
+  sdg_cost_t agreed = sdg_cost_agreed();
+  REQUIRE(agreed.copy_bytes_s == 1e9 && agreed.launch_us == 3 &&
+          agreed.strip_us == 50);
+}
+
+START_TEST(ranks_with_unlike_devices_reckon_with_the_same_numbers) {
+  fake_cuda_ranks_run("y=3", costs_body);
+}
+END_TEST
+
 static void diverging_body(int rank) {
   sdg_call_t call = call_make(rank);
   call.entry_name = rank == 2 ? "cudnnOther" : "cudnnTest";
@@ -217,6 +238,7 @@ int main(void) {
   tcase_add_test(cases, a_disagreement_names_ranks_and_numbers_on_every_rank);
   tcase_add_test(cases, strides_of_single_elements_do_not_decide_the_layout);
   tcase_add_test(cases, scales_may_be_cut_as_activations_are);
+  tcase_add_test(cases, ranks_with_unlike_devices_reckon_with_the_same_numbers);
   tcase_add_test(cases, different_calls_break_the_job);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
