@@ -167,6 +167,8 @@ sdg_status_t sdg_conv_data_init(const sdg_call_t *call,
   SDG_TRY(extents_check(&out->conv, call, tagging));
   SDG_TRY(sdg_conv_init(call, tagging, &out->conv));
   sdg_status_t status = images_fill(out, tagging);
+  if (status == SDG_OK)
+    status = sdg_conv_data_weigh(call, tagging, out);
   if (status != SDG_OK)
     sdg_conv_data_fini(out);
   return status;
@@ -249,7 +251,9 @@ void sdg_conv_data_settle(const sdg_call_t *call, sdg_conv_data_t *dgrad) {
 bool sdg_conv_data_extends(const sdg_conv_data_t *dgrad,
                            sdg_strategy_t strategy) {
   sdg_window_piece_t view = sdg_conv_data_view(dgrad);
-  return strategy == SDG_STRATEGY_EXTEND || sdg_box_empty(&view.keep);
+  return strategy == SDG_STRATEGY_EXTEND ||
+         sdg_window_op_is_cheaper_extended(&dgrad->conv.op) ||
+         sdg_box_empty(&view.keep);
 }
 
 bool sdg_conv_data_is_literal(const sdg_conv_data_t *dgrad) {

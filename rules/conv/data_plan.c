@@ -307,8 +307,10 @@ static sdg_status_t plan_make(const sdg_call_t *call,
       .apart = extend && section->keeps_dy,
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
-  if (maker.plan)
+  if (maker.plan) {
     maker.plan->axes = axes;
+    maker.plan->price = dgrad->conv.op.price;
+  }
   sdg_status_t status = maker_open(&maker);
   if (status == SDG_OK)
     status = steps_make(&maker, extend);

@@ -52,6 +52,7 @@ bool sdg_conv_filter_extends(const sdg_window_op_t *op, const sdg_box_t *x,
                              sdg_window_piece_t *out_view) {
   return !sdg_conv_filter_view(op, x, out_view) ||
          strategy == SDG_STRATEGY_EXTEND ||
+         sdg_window_op_is_cheaper_extended(op) ||
          (strategy == SDG_STRATEGY_AUTO && op->padded);
 }
 

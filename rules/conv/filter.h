@@ -20,10 +20,15 @@
  * that it owns. False if it can compute nothing in place. */
 bool sdg_conv_filter_view(const sdg_window_op_t *op, const sdg_box_t *x,
                           sdg_window_piece_t *out);
+/* Sets the op's price (rules/window/cost.h). SDG_E_NO_MEMORY. */
+sdg_status_t sdg_conv_filter_weigh(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_conv_t *conv) SDG_MUST_CHECK;
 /* Calls sdg_conv_view_settle with what would be computed in place. */
 void sdg_conv_filter_settle(const sdg_call_t *call, sdg_conv_t *conv);
-/* Whether this rank assembles all of x: because that was asked for, because it
- * can compute nothing in place, or because engines run slowly on the view. */
+/* Whether this rank assembles all of x: because that was asked for, because
+ * `auto` finds it cheaper for the slowest rank, because the rank can compute
+ * nothing in place, or because engines run slowly on the view. */
 bool sdg_conv_filter_extends(const sdg_window_op_t *op, const sdg_box_t *x,
                              sdg_strategy_t strategy,
                              sdg_window_piece_t *out_view);

@@ -201,6 +201,7 @@ static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
   if (!m->plan || !m->message || !m->slabs)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   m->plan->axes = axes;
+  m->plan->price = op->price;
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->x, &op->x_box, &m->x));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->y, &op->y_box, &m->y));
@@ -295,7 +296,9 @@ sdg_status_t sdg_conv_filter_plan(const sdg_call_t *call,
   SDG_TRY(sdg_tagging_sure(call, tagging));
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
   sdg_conv_filter_settle(call, &conv);
-  sdg_status_t status = shard_plan(call, &conv, tagging, out_plan);
+  sdg_status_t status = sdg_conv_filter_weigh(call, tagging, &conv);
+  if (status == SDG_OK)
+    status = shard_plan(call, &conv, tagging, out_plan);
   sdg_conv_fini(&conv);
   return status;
 }

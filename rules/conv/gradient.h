@@ -110,6 +110,10 @@ sdg_box_t sdg_conv_data_need(const sdg_conv_data_t *dgrad,
 int64_t sdg_conv_data_halo(const sdg_conv_data_t *dgrad,
                            const sdg_tagging_t *tagging);
 
+/* Sets the op's price (rules/window/cost.h). SDG_E_NO_MEMORY. */
+sdg_status_t sdg_conv_data_weigh(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_conv_data_t *dgrad) SDG_MUST_CHECK;
 /* Calls sdg_conv_view_settle with what would be computed in place. */
 void sdg_conv_data_settle(const sdg_call_t *call, sdg_conv_data_t *dgrad);
 /* Whether this rank assembles all of dy that it needs. */

@@ -375,10 +375,12 @@ sdg_status_t sdg_conv_filter_answer(const sdg_call_t *call,
   sdg_conv_t conv;
   SDG_TRY(sdg_conv_init(call, tagging, &conv));
   sdg_conv_filter_settle(call, &conv);
-  sdg_status_t status =
-      call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize
-          ? wgrad_workspace(call, tagging, &conv, out_vendor)
-          : wgrad_algorithms(call, &conv, out_vendor);
+  sdg_status_t status = sdg_conv_filter_weigh(call, tagging, &conv);
+  if (status == SDG_OK)
+    status =
+        call->entry == SDG_ENTRY_cudnnGetConvolutionBackwardFilterWorkspaceSize
+            ? wgrad_workspace(call, tagging, &conv, out_vendor)
+            : wgrad_algorithms(call, &conv, out_vendor);
   sdg_conv_fini(&conv);
   return status;
 }

@@ -7,6 +7,7 @@
 #include "rules/place/tagging.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
+#include "rules/window/cost.h"
 #include "rules/window/plan.h"
 #include "src/exchange/exec.h"
 
@@ -156,6 +157,8 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   int refusal = sdg_conv_refusal(call, &conv, tagging, algo);
   sdg_status_t status =
       sdg_conv_looks_around(&conv) ? sdg_tagging_sure(call, tagging) : SDG_OK;
+  if (status == SDG_OK)
+    status = sdg_window_op_weigh_forward(call, tagging, &conv.spec, &conv.op);
   if (status == SDG_OK)
     status = refusal
                  ? sdg_conv_plan_refused(refusal, out_plan)

@@ -4,14 +4,10 @@
 #include "rules/conv/rule.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
+#include "rules/window/cost.h"
 #include "rules/window/stack.h"
 #include "src/exchange/scratch.h"
 #include "src/plan/plan.h"
-
-static bool is_apart(const sdg_conv_t *conv, const sdg_window_piece_t *piece) {
-  return !sdg_box_equal(&piece->y, &conv->op.y_box) ||
-         !sdg_box_equal(&piece->keep, &conv->op.y_box);
-}
 
 // The workspace of one sub-call. As in the plan, tensors that are not the
 // program's own are packed.
@@ -61,7 +57,8 @@ static sdg_status_t workspace_ask(const sdg_call_t *call,
       continue;
     sdg_window_piece_t all = sdg_window_stack_piece(
         &strip[i], sdg_window_stack_size(lead, strips, i));
-    SDG_TRY(piece_ask(call, conv, &all, false, !is_apart(conv, &strip[i]),
+    SDG_TRY(piece_ask(call, conv, &all, false,
+                      !sdg_window_op_is_apart(&conv->op, &strip[i]),
                       out_largest, out_vendor));
   }
   return SDG_OK;
@@ -76,6 +73,7 @@ static sdg_status_t workspace_answer(const sdg_call_t *call,
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
   sdg_strategy_t strategy = tagging->section->strategy;
   sdg_window_piece_t view;
+  SDG_TRY(sdg_window_op_weigh_forward(call, tagging, &conv->spec, &conv->op));
   (void)sdg_window_op_view(&conv->op, &view);
   sdg_conv_view_settle(call, conv, &view, sdg_conv_w(call), algo);
   bool extend = sdg_window_op_extends(&conv->op, strategy);

@@ -212,6 +212,8 @@ sdg_status_t sdg_pool_backward_init(const sdg_call_t *call,
   sdg_status_t status = pairs_check(&out->pool, call, tagging);
   if (status == SDG_OK)
     status = sdg_pool_backward_fill(out, tagging);
+  if (status == SDG_OK)
+    status = sdg_pool_backward_weigh(call, tagging, out);
   if (status != SDG_OK)
     sdg_pool_backward_fini(out);
   return status;

@@ -40,6 +40,10 @@ sdg_status_t sdg_pool_backward_init_whole(const sdg_call_t *call,
 sdg_status_t
 sdg_pool_backward_fill(sdg_pool_backward_t *back,
                        const sdg_tagging_t *tagging) SDG_MUST_CHECK;
+/* Sets the op's price (rules/window/cost.h). SDG_E_NO_MEMORY. */
+sdg_status_t sdg_pool_backward_weigh(const sdg_call_t *call,
+                                     const sdg_tagging_t *tagging,
+                                     sdg_pool_backward_t *back) SDG_MUST_CHECK;
 void sdg_pool_backward_fini(sdg_pool_backward_t *back);
 
 /* What `rank` of the job needs to compute its rows of dx. _as: of y, for

@@ -293,7 +293,8 @@ sdg_status_t sdg_pool_backward_make(const sdg_call_t *call,
   bool asked = tagging->section->strategy == SDG_STRATEGY_EXTEND;
   sdg_window_piece_t view = sdg_pool_backward_view(back);
   bool literal = !asked && is_literal(back);
-  bool extend = asked || sdg_box_empty(&view.keep);
+  bool extend = asked || sdg_window_op_is_cheaper_extended(&back->pool.op) ||
+                sdg_box_empty(&view.keep);
   maker_t m = {
       .call = call,
       .back = back,
@@ -306,6 +307,7 @@ sdg_status_t sdg_pool_backward_make(const sdg_call_t *call,
   if (!m.plan)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   m.plan->axes = back->communicates ? tagging->axes : 0;
+  m.plan->price = back->pool.op.price;
   sdg_status_t status;
   if (literal) {
     m.plan->literal = true;

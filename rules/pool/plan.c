@@ -5,6 +5,7 @@
 #include "rules/pool/rule.h"
 #include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
+#include "rules/window/cost.h"
 #include "rules/window/plan.h"
 
 // State that the callbacks of the plan's maker share.
@@ -75,9 +76,11 @@ sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   client_t client = {call, &pool};
   sdg_window_client_t window = client_make(&client);
   sdg_status_t status =
-      sdg_pool_global_can(&pool, tagging)
-          ? sdg_pool_global_plan(call, tagging, &pool, out_plan)
-          : sdg_window_plan(call, tagging, &pool.op, &window, out_plan);
+      sdg_window_op_weigh_forward(call, tagging, &pool.spec, &pool.op);
+  if (status == SDG_OK)
+    status = sdg_pool_global_can(&pool, tagging)
+                 ? sdg_pool_global_plan(call, tagging, &pool, out_plan)
+                 : sdg_window_plan(call, tagging, &pool.op, &window, out_plan);
   sdg_pool_fini(&pool);
   return status;
 }

@@ -325,7 +325,14 @@ bool sdg_window_op_view(const sdg_window_op_t *op, sdg_window_piece_t *out) {
 bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy) {
   sdg_window_piece_t piece;
   return op->remote || strategy == SDG_STRATEGY_EXTEND ||
+         sdg_window_op_is_cheaper_extended(op) ||
          !sdg_window_op_view(op, &piece);
+}
+
+bool sdg_window_op_is_apart(const sdg_window_op_t *op,
+                            const sdg_window_piece_t *piece) {
+  return !sdg_box_equal(&piece->y, &op->y_box) ||
+         !sdg_box_equal(&piece->keep, &op->y_box);
 }
 
 // Lets a strip use the op's own padding in place of rows of zeros: where it

@@ -44,6 +44,7 @@ typedef struct sdg_window_op {
    * wrong outputs, because the vendor's library accepts no other. */
   bool padded;
   sdg_transfer_t transfer; /* of x, for this rank's outputs */
+  sdg_price_t price;       /* rules/window/cost.h */
   /* Not NULL: x is on other ranks, and the rank assembles all that it needs of
    * it; x_box is where x would be. Borrowed from the tagging. */
   const sdg_remote_t *remote;
@@ -150,10 +151,21 @@ int sdg_window_op_pieces(const sdg_window_op_t *op, bool extend,
  * covers out->x, not cut, as if rows outside the domain existed. */
 sdg_window_piece_t sdg_window_op_everything(const sdg_window_op_t *op);
 
-/* Whether this rank assembles all of its input: because that was asked for, or
- * because it can compute nothing in place. Each rank decides this for itself;
- * messages are the same either way. */
+/* Whether this rank assembles all of its input: because that was asked for,
+ * because `auto` finds it cheaper for the slowest rank, or because the rank can
+ * compute nothing in place. The last each rank decides for itself; messages are
+ * the same either way. */
 bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy);
+/* Whether `auto` finds it cheaper; the same on all ranks. */
+static inline bool
+sdg_window_op_is_cheaper_extended(const sdg_window_op_t *op) {
+  return op->price.extend_us < op->price.repair_us;
+}
+
+/* Whether a piece has a y of its own, in scratch. A piece that computes all of
+ * y, all of it right, writes the program's. */
+bool sdg_window_op_is_apart(const sdg_window_op_t *op,
+                            const sdg_window_piece_t *piece);
 
 /* Answers an output-size query through the call's arguments with the extents of
  * this rank's y. The program may ask for the first `fewest` dimensions or

@@ -103,12 +103,6 @@ typedef struct strip {
   int call;   // of a stack's first strip: the sub-call for all of them
 } strip_t;
 
-// Rows of a piece outside `keep` are computed right elsewhere.
-static bool is_apart(const maker_t *m, const sdg_window_piece_t *piece) {
-  return !sdg_box_equal(&piece->y, &m->op->y_box) ||
-         !sdg_box_equal(&piece->keep, &m->op->y_box);
-}
-
 static void stacks_find(const maker_t *m, const sdg_window_piece_t *piece,
                         int strips, int *out_lead) {
   const int64_t *like[3] = {m->plan->slab[m->x].nesting,
@@ -125,7 +119,7 @@ static sdg_status_t stack_open(maker_t *m, const sdg_window_piece_t *piece,
   int count = 0, x[SDG_PIECES_MAX], y[SDG_PIECES_MAX], z[SDG_PIECES_MAX];
   sdg_box_t x_box[SDG_PIECES_MAX], y_box[SDG_PIECES_MAX];
   sdg_window_slabs_t all = {.y = m->y, .z = m->z};
-  bool apart = is_apart(m, &piece[first]);
+  bool apart = sdg_window_op_is_apart(m->op, &piece[first]);
   for (int i = first; i < strips; i++)
     if (lead[i] == first) {
       x_box[count] = piece[i].x;
@@ -241,8 +235,10 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
                                           : "repair"),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
-  if (maker.plan)
+  if (maker.plan) {
     maker.plan->axes = axes;
+    maker.plan->price = op->price;
+  }
   sdg_status_t status = maker_open(&maker);
   if (status == SDG_OK)
     status = steps_make(&maker, extend);

@@ -115,6 +115,12 @@ typedef struct sdg_held {
   bool taken;     /* an earlier plan has already filled the memory */
 } sdg_held_t;
 
+/* What two strategies cost the slowest rank, in microseconds, where they were
+ * compared; otherwise both are 0. */
+typedef struct sdg_price {
+  double repair_us, extend_us;
+} sdg_price_t;
+
 struct sdg_exec;
 
 typedef struct sdg_plan {
@@ -143,6 +149,7 @@ typedef struct sdg_plan {
   sdg_held_t held[SDG_HELD_MAX];
   int helds;
   sdg_share_t *share; /* whole view only; owned */
+  sdg_price_t price;  /* for reports */
   /* For reports: bytes per execution. */
   int64_t received_bytes;
   int64_t axis_bytes[SDG_AXES_MAX], sum_bytes; /* src/plan/traffic.h */

@@ -66,7 +66,7 @@ NEVER = ('query', 'create', 'alloc', 'thread', 'wait')
 MANY = 1000
 COPIES = {'copy', 'copy2d', 'copy3d', 'fill'}
 
-# op and form of the tensors; what the rules say; the most calls of each kind on
+# op and form of the tensors; what the rules say, or an option; the most calls of each kind on
 # any rank. Kinds of NEVER and of the device's work that are not named: 0. Others
 # are not limited.
 WORK = COLUMNS[:COLUMNS.index('record')]
@@ -78,6 +78,7 @@ def conv(pieces, copies, **more):
             **copies, **more}
 
 
+H100, SLOW = 'SUNDOG_COST=1.3e12,5,42', 'SUNDOG_COST=1,5,42'
 CASES = [
     ('forward/nhwc/half', 'strategy = repair', conv(2, {'copies': 2})),
     # Ranks at an end of the domain clear rows beyond it.
@@ -92,6 +93,14 @@ CASES = [
      conv(3, {'copies': 4}, transform=3, group=2, record=7, join=4)),
     ('filter', 'strategy = repair',
      conv(3, {'copies': 8}, transform=1, group=2, record=7, join=4)),
+    # What auto takes: small pieces are copied, if copies are not very slow.
+    ('forward/nhwc/half', H100, conv(1, {'copies': 2})),
+    ('forward/nhwc/half', SLOW, conv(2, {'copies': 2})),
+    ('data/nhwc/half', H100, conv(1, {'copies': 2})),
+    ('filter/nhwc/half', H100,
+     conv(2, {'copies': 4}, transform=3, group=2, record=7, join=4)),
+    ('pool', H100, {'other': 1, 'copies': 6, 'group': 1, 'message': 4}),
+    ('unpool', H100, {'other': 1, 'copies': 20, 'group': 1, 'message': 12}),
     ('pool', '', {'other': 2, 'copies': 8, 'group': 1, 'message': 4}),
     ('unpool', '', {'other': 3, 'copies': 20, 'group': 1, 'message': 12}),
     ('norm', '', {'transform': 1, 'add': 2, 'scale': 1, 'other': 3,
@@ -114,7 +123,8 @@ def kind_of(function):
 
 
 def rules_of(words):
-    lines = [line.strip() for line in words.split(';')]
+    lines = [line.strip() for line in words.split(';')
+             if not line.startswith('SUNDOG_')]
     if not any(line.startswith('split') for line in lines):
         lines.insert(0, 'split = H')
     return '[shard all]\nview = shard\n' + '\n'.join(lines) + '\n'
@@ -142,6 +152,7 @@ def run(build, folder, op, words, ranks):
             SUNDOG_RANK=str(rank), SUNDOG_SIZE=str(ranks), SUNDOG_RULES=rules,
             SUNDOG_RENDEZVOUS=f'file:{folder}/meet', OMP_NUM_THREADS='1',
             TALLY_FILE=f'{folder}/tally-{rank}',
+            **dict(re.findall(r'(SUNDOG_COST)=([^;]*)', words)),
             LD_LIBRARY_PATH=plain(f'{build}/src/host/lib', folder),
             LD_AUDIT=plain(f'{build}/tests/bench/libtally.so', folder),
             LD_PRELOAD=plain(f'{build}/interpose/libsundog.so', folder))
@@ -205,6 +216,8 @@ def main():
     rows, bad = [], []
     for op, words, limits in CASES:
         name = f'{op} {words.split(" = ")[-1] if words[:2] == "st" else ""}'
+        name += re.sub(r'SUNDOG_COST=([^;]*).*', r'auto \1', words) * \
+            words.startswith('SUNDOG_')
         name = name.strip()
         if not all(word in name for word in args.words):
             continue

@@ -74,6 +74,40 @@ a_strategy_that_was_asked_for_is_told() {
   says out '[shard split] of SUNDOG_SPLIT:'
   says out "strategy  extend; asked for"
 }
+auto_takes_what_costs_less() {
+  # Copies that cost nothing; copies of a byte in a second.
+  SUNDOG_COST=1e30,0,7 recorded --split H --view shard
+  explain --rank 2 "$(first cudnnConvolutionForward 2)"
+  says out 'strategy  extend; auto: beside the call itself extend costs the'
+  says out 'slowest rank 0 us, repair 7 us (SUNDOG_COST=1e+30,0,7)'
+  says out 'calls     1 of the vendor'
+  mkdir first && mv out.*.npy first
+  SUNDOG_COST=1,0,7 recorded --split H --view shard
+  explain --rank 2 "$(first cudnnConvolutionForward 2)"
+  says out 'strategy  repair; auto: beside the call itself repair costs the'
+  says out '(SUNDOG_COST=1,0,7)'
+  for rank in 0 1 2; do cmp first/out.$rank.npy out.$rank.npy; done
+}
+ranks_with_unlike_numbers_choose_alike() {
+  "$clients/scene" "$bathymetry" 91 120 .
+  for file in level depth; do
+    run 0 "$sundog" split --parts 30,41,20 $file.npy
+  done
+  # The ranks alone would extend, repair and repair.
+  printf '%s\n' '#!/bin/sh' \
+    'costs="1e30,0,7 1,0,8 1e30,0,0"' \
+    'rank=$1; shift' \
+    'SUNDOG_COST=$(echo $costs | cut -d" " -f$((rank + 1))) exec "$@"' >unlike
+  chmod +x unlike
+  run 0 "$sundog" run -n 3 --device host --split H --view shard --record kept \
+    -- ./unlike '{rank}' "$clients/shallow" --in 'level.{rank}.npy' \
+    --depth 'depth.{rank}.npy' --out 'out.{rank}.npy' $shallow
+  for rank in 0 1 2; do
+    explain --rank $rank "$(first cudnnConvolutionForward $rank)"
+    says out 'strategy  repair; auto: '
+    says out '(SUNDOG_COST=1,0,8)'
+  done
+}
 bytes_sent_to_owners_of_a_gradient_are_shown() {
   run 0 "$sundog" run -n 2 --device host --split H --view whole --record kept -- \
     "$clients/unet" --steps 2
@@ -132,7 +166,8 @@ a_record_that_cannot_be_written_harms_nothing() {
 }
 
 cases a_call_is_explained calls_are_listed_without_a_number \
-  a_strategy_that_was_asked_for_is_told \
+  a_strategy_that_was_asked_for_is_told auto_takes_what_costs_less \
+  ranks_with_unlike_numbers_choose_alike \
   bytes_sent_to_owners_of_a_gradient_are_shown \
   an_output_of_the_whole_view_is_where_its_parts_are \
   sums_over_ranks_are_shown \

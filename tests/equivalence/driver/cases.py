@@ -9,6 +9,8 @@ AXES = "abcd"
 # and more keys than this, so that the rules can tell them apart.
 HERE = 16
 # The values of the rules' key `keep`.
+# SUNDOG_COST: the device's own; extend costs nothing; extend costs most.
+COSTS = ["", "1e30,0,1", "1,0,0"]
 KEEPS = ["no", "dy", "x", "x dy"]
 # Names of the dimensions of products in the rules.
 PRODUCT = {"m": "M", "n": "N", "k": "K", "b": "BATCH"}
@@ -84,9 +86,11 @@ class Setting:
     pooling: "global" if the ranks' windows are parts of one window over all
     pieces.
     keep: what the rules promise about calls with the same fetched tensors, of
-    KEEPS."""
+    KEEPS.
+    cost: what strategy auto reckons with, of COSTS."""
     bold = False
     keep = 0
+    cost = 0
     check = 0
     pooling = None
     context = 0
@@ -113,6 +117,7 @@ class Setting:
         if case.get("by") == "section":
             setting.here_head = case["sizes"][int(setting.here == "keys")]
         setting.keep = case.get("keep", 0)
+        setting.cost = case.get("cost", 0)
         setting.named = case.get("named")
         setting.pooling = case.get("pooling")
         if isinstance(case.get("window"), list):

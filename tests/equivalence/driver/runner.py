@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 from rank_lines import rank_lines
-from cases import PRODUCT, Setting, line_of
+from cases import COSTS, PRODUCT, Setting, line_of
 from check import Wrong, check_case, values_of
 from families import family_of
 from tensors import decode, encode
@@ -197,6 +197,8 @@ class Runner:
         env = dict(self.env, SUNDOG_STRATEGY=setting.strategy, **(extra or {}))
         if setting.check:
             env["SUNDOG_CHECK"] = "yes"
+        if setting.cost:
+            env["SUNDOG_COST"] = COSTS[setting.cost]
         if setting.view == "whole":
             env["SUNDOG_PARTS"] = parts
         script, memory, out = self.files("whole")

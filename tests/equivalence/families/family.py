@@ -376,8 +376,8 @@ class Family:
 
     def smaller(self, case):
         """Yields simpler variants of the case; each changes one word."""
-        simple = {"repeat": 1, "check": 0, "keep": 0, "gap": 0, "order": dims_of(case),
-                  "spread": 1, "inputs": "", "type": "float", "beta": 0, "alpha": 1,
+        simple = {"repeat": 1, "check": 0, "keep": 0, "cost": 0, "gap": 0,
+                  "order": dims_of(case), "spread": 1, "inputs": "", "type": "float", "beta": 0, "alpha": 1,
                   **self.simple}
         for key, value in simple.items():
             if key in case and case[key] != value:

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts what repair and extend do for the gradients of a convolution.
+#include <stdlib.h>
+
+#include "rules/conv/filter.h"
+#include "rules/window/cost.h"
+#include "rules/window/stack.h"
+
+static int64_t bytes_of(const sdg_box_t *box, const sdg_operand_t *operand) {
+  return sdg_box_count(box) * operand->elem_bytes;
+}
+
+// ---- the gradient of the data ----------------------------------------------
+
+typedef struct gradient {
+  const sdg_operand_t *x, *y;
+  const sdg_conv_data_t *data; // as this rank sees it
+} gradient_t;
+
+// Every image of a strip is a sub-call, with copies of its own.
+static void parts_weigh(const gradient_t *of, const sdg_conv_data_t *g,
+                        const sdg_box_t *want, int strips, bool apart,
+                        sdg_window_work_t *out) {
+  sdg_window_piece_t piece;
+  for (int s = 0; s < strips; s++) {
+    for (int i = 0; i < g->images; i++)
+      if (sdg_conv_data_piece(g, &want[s], i, &piece)) {
+        out->calls++;
+        out->copies++;
+        out->bytes += bytes_of(&piece.y, of->y);
+      }
+    out->copies += apart;
+    out->bytes += apart ? bytes_of(&want[s], of->x) : 0;
+  }
+}
+
+static sdg_status_t data_weigh(const void *user, const sdg_window_op_t *op,
+                               bool extend, sdg_window_work_t *out,
+                               bool *out_can) {
+  const gradient_t *of = user;
+  sdg_box_t want[2 * SDG_DIMS_MAX];
+  sdg_window_piece_t piece[2 * SDG_DIMS_MAX];
+  int lead[2 * SDG_DIMS_MAX];
+  sdg_conv_data_t g = *of->data;
+  g.conv.op = *op;
+  *out = (sdg_window_work_t){.calls = !extend};
+  sdg_window_piece_t view = sdg_conv_data_view(&g);
+  *out_can = extend || !sdg_box_empty(&view.keep);
+  if (!*out_can)
+    return SDG_OK;
+  int strips = sdg_conv_data_strips(&g, extend, want);
+  int before = out->copies;
+  parts_weigh(of, &g, want, strips, !extend, out);
+  if (!sdg_conv_data_stacks(&g, want, strips, sdg_operand_nesting(of->x),
+                            sdg_operand_nesting(of->y), piece, lead))
+    return SDG_OK;
+  out->calls = !extend;
+  out->copies = before;
+  for (int s = 0; s < strips; s++)
+    if (lead[s] == s) {
+      out->calls++;
+      out->copies += 1 + !extend;
+    }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_conv_data_weigh(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_conv_data_t *dgrad) {
+  sdg_conv_t *conv = &dgrad->conv;
+  const gradient_t of = {&call->operand[conv->x], &call->operand[conv->y],
+                         dgrad};
+  return sdg_window_op_weigh(tagging, &conv->spec, data_weigh, &of, &conv->op);
+}
+
+// ---- the gradient of the filter --------------------------------------------
+
+static sdg_status_t filter_weigh(const void *user, const sdg_window_op_t *op,
+                                 bool extend, sdg_window_work_t *out,
+                                 bool *out_can) {
+  const gradient_t *of = user;
+  const int64_t *like[] = {sdg_operand_nesting(of->x),
+                           sdg_operand_nesting(of->y)};
+  sdg_conv_filter_strip_t *strip = NULL;
+  sdg_window_piece_t view;
+  int strips, full = 0;
+  *out = (sdg_window_work_t){.calls = !extend};
+  *out_can = sdg_conv_filter_view(op, &op->x_box, &view) || extend;
+  if (!*out_can)
+    return SDG_OK;
+  SDG_TRY(sdg_conv_filter_strips(op, extend ? NULL : &view, &strip, &strips));
+  int *lead = calloc((size_t)strips + 1, sizeof *lead);
+  sdg_status_t status = SDG_OK;
+  if (!lead) {
+    status = sdg_fail(SDG_E_NO_MEMORY, "strips of a gradient");
+    goto done;
+  }
+  while (full < strips && strip[full].all)
+    full++;
+  SDG_TRY_GOTO(sdg_conv_filter_stacks(strip, full, like, lead), done);
+  for (int i = 0; i < strips; i++) {
+    bool first = i >= full || lead[i] == i;
+    bool apart = !sdg_box_equal(&strip[i].piece.y, &op->y_box);
+    out->calls += first;
+    out->copies += first ? 1 + apart : 0;
+    out->bytes += bytes_of(&strip[i].piece.x, of->x);
+    out->bytes += apart ? bytes_of(&strip[i].piece.y, of->y) : 0;
+  }
+done:
+  free(lead);
+  free(strip);
+  return status;
+}
+
+sdg_status_t sdg_conv_filter_weigh(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_conv_t *conv) {
+  const gradient_t of = {&call->operand[conv->x], &call->operand[conv->y],
+                         NULL};
+  return sdg_window_op_weigh(tagging, &conv->spec, filter_weigh, &of,
+                             &conv->op);
+}
