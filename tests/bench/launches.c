@@ -22,10 +22,13 @@
 enum { WARM = 8, CALLS = 16 };
 enum { C = 8, ROWS = 12, COLUMNS = 16, TOKENS = 24, HEADS = 2, MATRIX = 12 };
 
-// The form of activations.
+enum { TENSOR_BYTES = sizeof(float) * C * ROWS * COLUMNS };
+
+// The form of activations; whether every call gets them at other addresses.
 typedef struct form {
   cudnnTensorFormat_t format;
   cudnnDataType_t type;
+  bool moves;
 } form_t;
 
 typedef struct bench {
@@ -204,20 +207,22 @@ static int product(const bench_t *b) {
                           &zero, b->at[2], MATRIX);
 }
 
+// moving: bits of at[] whose tensors may move: activations and gradients.
 static const struct {
   const char *name;
   void (*init)(bench_t *bench);
   int (*call)(const bench_t *bench);
+  unsigned moving;
 } ops[] = {
-    {"forward", forward_init, forward},
-    {"data", data_init, data},
-    {"filter", filter_init, filter},
-    {"pool", pool_init, pool},
-    {"unpool", pool_init, unpool},
-    {"norm", norm_init, norm},
-    {"norm-back", norm_init, norm_back},
-    {"attention", attention_init, attention},
-    {"product", product_init, product},
+    {"forward", forward_init, forward, 1 << 0 | 1 << 2},
+    {"data", data_init, data, 1 << 1 | 1 << 2},
+    {"filter", filter_init, filter, 1 << 0 | 1 << 1 | 1 << 2},
+    {"pool", pool_init, pool, 0xff},
+    {"unpool", pool_init, unpool, 0xff},
+    {"norm", norm_init, norm, 1 << 0 | 1 << 1},
+    {"norm-back", norm_init, norm_back, 1 << 0 | 1 << 1 | 1 << 6},
+    {"attention", attention_init, attention, 0},
+    {"product", product_init, product, 0},
 };
 
 static void bench_init(bench_t *b) {
@@ -226,7 +231,16 @@ static void bench_init(bench_t *b) {
   CHECK(cudnnSetTensor4dDescriptor(b->x, b->form.format, b->form.type, 1, C,
                                    ROWS, COLUMNS));
   for (int i = 0; i < 8; i++)
-    b->at[i] = memory(sizeof(float) * C * ROWS * COLUMNS);
+    b->at[i] =
+        memory((size_t)(b->form.moves ? WARM + CALLS + 1 : 1) * TENSOR_BYTES);
+}
+
+// Each call gets addresses that no earlier one had.
+static int call_make(bench_t *b, int op) {
+  for (int i = 0; i < 8; i++)
+    if (b->form.moves && ops[op].moving >> i & 1)
+      b->at[i] = (char *)b->at[i] + TENSOR_BYTES;
+  return ops[op].call(b);
 }
 
 static tally_t *tally_map(void) {
@@ -242,12 +256,13 @@ static tally_t *tally_map(void) {
   return map;
 }
 
-// "forward" or "forward/nhwc/half": an op and the form of its tensors.
+// "forward" or "forward/nhwc/half/moves": an op and the form of its tensors.
 static int case_find(const char *name, form_t *out_form) {
   size_t length = strcspn(name, "/");
   bool nhwc = strstr(name, "/nhwc"), half = strstr(name, "/half");
   out_form->format = nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   out_form->type = half ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+  out_form->moves = strstr(name, "/moves");
   for (int i = 0; i < (int)(sizeof ops / sizeof ops[0]); i++)
     if (strlen(ops[i].name) == length &&
         strncmp(ops[i].name, name, length) == 0)
@@ -259,7 +274,7 @@ int main(int count, char **words) {
   static bench_t bench;
   int op = count == 2 ? case_find(words[1], &bench.form) : -1;
   if (op < 0) {
-    fprintf(stderr, "usage: bench_launches OP[/nhwc][/half]\n");
+    fprintf(stderr, "usage: bench_launches OP[/nhwc][/half][/moves]\n");
     return 2;
   }
   static tally_t before;
@@ -267,12 +282,12 @@ int main(int count, char **words) {
   bench_init(&bench);
   ops[op].init(&bench);
   for (int i = 0; i < WARM; i++)
-    CHECK(ops[op].call(&bench));
+    CHECK(call_make(&bench, op));
   CHECK(cudaDeviceSynchronize());
   before = *tally;
   tally->thread = tally_thread();
   for (int i = 0; i < CALLS; i++)
-    CHECK(ops[op].call(&bench));
+    CHECK(call_make(&bench, op));
   tally->thread = 0;
   static tally_t after;
   after = *tally;
