@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PROBE_MUST(status_t, text, call)                                       \
   do {                                                                         \
@@ -64,6 +65,61 @@ static inline void probe_download(const float *at, float *values,
   PROBE_CUDA(cudaDeviceSynchronize());
   PROBE_CUDA(
       cudaMemcpy(values, at, count * sizeof *values, cudaMemcpyDeviceToHost));
+}
+
+/* ---- times -------------------------------------------------------------- */
+
+enum { PROBE_BATCHES = 9, PROBE_CALLS = 20 };
+
+typedef struct probe_time {
+  double gpu_us; /* from a call's begin to its end on the stream */
+  double cpu_us; /* what the caller's thread takes to enqueue it */
+} probe_time_t;
+
+static inline double probe_now_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
+}
+
+static inline int probe_compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static inline double probe_median(double *values, int count) {
+  qsort(values, (size_t)count, sizeof *values, probe_compare);
+  return values[count / 2];
+}
+
+/* Measures a call that enqueues work on `stream`: medians of PROBE_BATCHES
+ * batches of PROBE_CALLS calls, after one batch that is not counted. */
+static inline probe_time_t probe_time(void (*call)(void *), void *with,
+                                      cudaStream_t stream) {
+  double gpu[PROBE_BATCHES], cpu[PROBE_BATCHES];
+  cudaEvent_t begin, end;
+  PROBE_CUDA(cudaEventCreate(&begin));
+  PROBE_CUDA(cudaEventCreate(&end));
+  for (int batch = -1; batch < PROBE_BATCHES; batch++) {
+    float ms;
+    PROBE_CUDA(cudaStreamSynchronize(stream));
+    PROBE_CUDA(cudaEventRecord(begin, stream));
+    double from = probe_now_us();
+    for (int i = 0; i < PROBE_CALLS; i++)
+      call(with);
+    double to = probe_now_us();
+    PROBE_CUDA(cudaEventRecord(end, stream));
+    PROBE_CUDA(cudaEventSynchronize(end));
+    PROBE_CUDA(cudaEventElapsedTime(&ms, begin, end));
+    if (batch >= 0) {
+      gpu[batch] = 1e3 * (double)ms / PROBE_CALLS;
+      cpu[batch] = (to - from) / PROBE_CALLS;
+    }
+  }
+  PROBE_CUDA(cudaEventDestroy(begin));
+  PROBE_CUDA(cudaEventDestroy(end));
+  return (probe_time_t){probe_median(gpu, PROBE_BATCHES),
+                        probe_median(cpu, PROBE_BATCHES)};
 }
 
 /* Returns the i-th of pseudo-random numbers between -1 and 1. */

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests NCCL without sundog, in the way that sundog uses it: a non-blocking
-// communicator, groups of messages, sums, and its end. One process per rank, on
-// the GPUs that they are given.
+// Tests NCCL without sundog: groups of messages, sums, and the end of a
+// communicator. A blocking one first, with few blocks and a stream of the
+// highest priority, as sundog uses it; then a non-blocking one. One process per
+// rank, on the GPUs that they are given.
 //
 // usage: probe_comm RANK SIZE FILE
 //
-// FILE passes the communicator's id from rank 0 to the others; it must not
-// exist before.
+// FILE.0 and FILE.1 pass the communicators' ids from rank 0 to the others; they
+// must not exist before.
 #include <nccl.h>
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/gpu/probe.h"
 
-enum { LIMIT_S = 90, ROUNDS = 50, LARGE = 1 << 24 };
+enum { LIMIT_S = 90, BLOCKS = 4, LARGE = 1 << 24, LARGE_ROUNDS = 4 };
 
 static int rank_number, rank_count;
 static ncclComm_t comm;
 static cudaStream_t stream;
 
 static double now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+  return probe_now_us() / 1e3;
 }
 
 // Waits until the communicator is done; returns how often it was queried.
@@ -67,10 +65,16 @@ static void id_read(const char *path, ncclUniqueId *id) {
   fclose(file);
 }
 
-static void comm_open(const char *path) {
+static void comm_open(const char *path, int blocking) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   ncclUniqueId id;
-  config.blocking = 0;
+  int least, greatest;
+  config.blocking = blocking;
+  if (blocking)
+    config.maxCTAs = BLOCKS;
+  PROBE_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  PROBE_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                          blocking ? greatest : least));
   if (rank_number == 0) {
     settle(ncclGetUniqueId(&id), "ncclGetUniqueId");
     id_write(path, &id);
@@ -82,7 +86,7 @@ static void comm_open(const char *path) {
   double returned = now_ms();
   long asked = settle(first, "ncclCommInitRankConfig");
   if (rank_number == 0)
-    probe_say("non-blocking init",
+    probe_say(blocking ? "blocking init" : "non-blocking init",
               "%s after %.1f ms, ready after %.0f ms and %ld questions",
               first == ncclInProgress ? "in progress" : "done",
               returned - begin, now_ms() - begin, asked);
@@ -99,14 +103,25 @@ static void ring(const float *from, float *to, size_t count) {
   settle(ncclGroupEnd(), "ncclGroupEnd");
 }
 
-static double ring_ms(const float *from, float *to, size_t count, int rounds) {
-  ring(from, to, count);
+typedef struct message {
+  const float *from;
+  float *to;
+  size_t count;
+} message_t;
+
+static void message_send(void *with) {
+  const message_t *message = with;
+  ring(message->from, message->to, message->count);
+}
+
+static double large_ms(const float *from, float *to) {
+  ring(from, to, LARGE / sizeof *from);
   PROBE_CUDA(cudaStreamSynchronize(stream));
   double begin = now_ms();
-  for (int i = 0; i < rounds; i++)
-    ring(from, to, count);
+  for (int i = 0; i < LARGE_ROUNDS; i++)
+    ring(from, to, LARGE / sizeof *from);
   PROBE_CUDA(cudaStreamSynchronize(stream));
-  return (now_ms() - begin) / rounds;
+  return (now_ms() - begin) / LARGE_ROUNDS;
 }
 
 static void messages_check(float *from, float *to) {
@@ -130,20 +145,18 @@ static void messages_check(float *from, float *to) {
     probe_say("messages and sums", "right on rank 0 of %d", rank_count);
 }
 
-int main(int count, char **words) {
-  if (count != 4)
-    return 2;
-  rank_number = atoi(words[1]);
-  rank_count = atoi(words[2]);
-  alarm(LIMIT_S); // the others may have failed
-  comm_open(words[3]);
-  PROBE_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+static void comm_probe(const char *file, int blocking) {
+  char path[4000];
+  snprintf(path, sizeof path, "%s.%d", file, blocking);
+  comm_open(path, blocking);
   float *from = probe_device(LARGE), *to = probe_device(LARGE);
   messages_check(from, to);
-  double small = ring_ms(from, to, 1024, ROUNDS);
-  double large = ring_ms(from, to, LARGE / sizeof(float), 4);
+  message_t message = {from, to, 1024};
+  probe_time_t small = probe_time(message_send, &message, stream);
+  double large = large_ms(from, to);
   if (rank_number == 0) {
-    probe_say("4 KiB to the next rank", "%.3f ms", small);
+    probe_say("4 KiB to the next rank", "%.1f us, of which the caller's %.1f",
+              small.gpu_us, small.cpu_us);
     probe_say("16 MiB to the next rank", "%.2f ms, %.2f GB/s", large,
               LARGE / large * 1e-6);
   }
@@ -151,5 +164,19 @@ int main(int count, char **words) {
   ncclResult_t end = ncclCommDestroy(comm);
   if (rank_number == 0)
     probe_say("finalize and destroy", "%s", ncclGetErrorString(end));
-  return probe_faults || end != ncclSuccess;
+  probe_faults += end != ncclSuccess;
+  PROBE_CUDA(cudaFree(from));
+  PROBE_CUDA(cudaFree(to));
+  PROBE_CUDA(cudaStreamDestroy(stream));
+}
+
+int main(int count, char **words) {
+  if (count != 4)
+    return 2;
+  rank_number = atoi(words[1]);
+  rank_count = atoi(words[2]);
+  alarm(LIMIT_S); // the others may have failed
+  for (int blocking = 1; blocking >= 0; blocking--)
+    comm_probe(words[3], blocking);
+  return probe_faults > 0;
 }
