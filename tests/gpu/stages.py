@@ -149,8 +149,9 @@ def preload(job, seconds):
     return lines
 
 
-def probe(job, name, seconds):
-    status, said = job.run([job.built("tests/gpu/probe_" + name)], seconds)
+def probe(job, name, seconds, *words):
+    status, said = job.run([job.built("tests/gpu/probe_" + name), *words],
+                           seconds)
     if status != 0:
         raise (Late if status is None else Failed)(
             f"probe_{name} " + ended(status, seconds), tail(said, 40))
@@ -167,7 +168,23 @@ def views(job, seconds):
     return probe(job, "views", seconds)
 
 
-@stage(40, "NCCL alone: non-blocking communicators, ranks that share a GPU")
+def size(job):
+    """Of the probes' convolution: edge and channels. The host device would take
+    minutes for one that fills a GPU."""
+    return ("32", "4") if job.device == "host" else ("1024", "64")
+
+
+@stage(25, "times of whole tensors, ranges of rows, strips, unaligned ones")
+def pieces(job, seconds):
+    return probe(job, "pieces", seconds, *size(job))
+
+
+@stage(20, "messages and copies beside a convolution; copies of columns")
+def overlap(job, seconds):
+    return probe(job, "overlap", seconds, *size(job))
+
+
+@stage(40, "NCCL alone: two kinds of communicators, ranks that share a GPU")
 def nccl(job, seconds):
     lines, end = [], time.time() + seconds
     for ranks in job.ranks:
