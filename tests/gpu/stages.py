@@ -8,6 +8,7 @@ raises Failed if something is wrong, Skipped if this machine cannot run it.
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -113,6 +114,24 @@ def tail(said, lines=12):
 def kept(said, pattern):
     return [line.strip()[:240] for line in said.splitlines()
             if re.search(pattern, line)]
+
+
+@stage(4, "where the driver's library is, shared memory, loopback, MPS")
+def place(job, seconds):
+    cache = job.run(["/sbin/ldconfig", "-p"], seconds)[1]
+    driver = kept(cache, r"libcuda\.so\.1") or ["not in the linker's cache"]
+    shared = os.statvfs("/dev/shm") if os.path.isdir("/dev/shm") else None
+    up = 0
+    with contextlib.suppress(OSError):
+        up = int(open("/sys/class/net/lo/flags").read(), 16) & 1
+    return [f"libcuda.so.1: {driver[0]}",
+            "LD_LIBRARY_PATH: " + (os.environ.get("LD_LIBRARY_PATH") or "-"),
+            "/dev/shm: " + (f"{shared.f_bavail * shared.f_frsize >> 20} MiB free"
+                            if shared else "missing"),
+            "loopback: " + ("up" if up else "down"),
+            "MPS: " + ("daemon installed" if shutil.which(
+                "nvidia-cuda-mps-control") else "not installed"),
+            f"processors: {os.cpu_count()}"]
 
 
 @stage(8, "what `sundog doctor` finds")
@@ -321,11 +340,18 @@ def torch(job, seconds):
     if said[0] != said[1]:
         raise Failed("PyTorch is another with sundog preloaded", lines)
     for ranks in job.ranks[1:2]:
+        run = [job.sundog, "run", "-n", str(ranks), "--view", "shard",
+               "--split", "H", "--timeout", "60", "--", *program]
+        # These functions never call cuDNN, so no tensor matches.
+        _, text = job.run([*run, "ops", "{rank}", "{size}"],
+                          end - time.time(), env)
+        lines += sorted(set(kept(text, "^op ")))
+        _, text = job.run([*run, "legacy", "{rank}", "{size}", "timeline"],
+                          end - time.time(), env)
+        lines += kept(text, "^time ")
         for api in ("legacy", "graph"):
             status, text = job.run(
-                [job.sundog, "run", "-n", str(ranks), "--view", "shard",
-                 "--split", "H", "--timeout", "60", "--", *program, api,
-                 "{rank}", "{size}"], end - time.time(), env)
+                [*run, api, "{rank}", "{size}"], end - time.time(), env)
             codes = sorted(set(re.findall(r"SDG-\d\d\d", text)))
             lines += [f"{api} API, {ranks} ranks: status {status} "
                       + " ".join(codes),
