@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "rules/conv/rule.h"
+#include "rules/conv/answers.h"
 #include "rules/vendor/argument.h"
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
@@ -101,28 +101,6 @@ void sdg_conv_undescribe(sdg_conv_descriptors_t *descriptors) {
   memset(descriptors, 0, sizeof *descriptors);
 }
 
-cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
-                                 const sdg_conv_descriptors_t *d,
-                                 cudnnFilterDescriptor_t w, int algo,
-                                 size_t *out_bytes) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
-  switch (sdg_conv_kind(call)) {
-  case SDG_CONV_DGRAD:
-    return cudnn->cudnnGetConvolutionBackwardDataWorkspaceSize(
-        handle, w, d->y, d->conv, d->x, (cudnnConvolutionBwdDataAlgo_t)algo,
-        out_bytes);
-  case SDG_CONV_WGRAD:
-    return cudnn->cudnnGetConvolutionBackwardFilterWorkspaceSize(
-        handle, d->x, d->y, d->conv, w, (cudnnConvolutionBwdFilterAlgo_t)algo,
-        out_bytes);
-  default:
-    return cudnn->cudnnGetConvolutionForwardWorkspaceSize(
-        handle, d->x, w, d->conv, d->y, (cudnnConvolutionFwdAlgo_t)algo,
-        out_bytes);
-  }
-}
-
 // Whether a piece begins a multiple of LOAD_BYTES behind its tensor's first
 // element. Engines load that many bytes at once.
 static bool aligned(const sdg_operand_t *operand, const sdg_box_t *piece,
@@ -157,32 +135,6 @@ void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
   op->padded =
       sdg_conv_workspace(call, &d, w, algo, &bytes) != CUDNN_STATUS_SUCCESS;
   sdg_conv_undescribe(&d);
-}
-
-cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
-                              const sdg_conv_descriptors_t *descriptors,
-                              cudnnFilterDescriptor_t w,
-                              cudnnConvolutionFwdAlgo_t wanted,
-                              cudnnConvolutionFwdAlgo_t *out_algo,
-                              size_t *out_workspace_bytes) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
-  *out_algo = wanted;
-  cudnnStatus_t got = sdg_conv_workspace(call, descriptors, w, (int)wanted,
-                                         out_workspace_bytes);
-  if (got == CUDNN_STATUS_SUCCESS)
-    return got;
-  int count = 0;
-  cudnnConvolutionFwdAlgoPerf_t perf;
-  cudnnStatus_t asked = cudnn->cudnnGetConvolutionForwardAlgorithm_v7(
-      handle, descriptors->x, w, descriptors->conv, descriptors->y, 1, &count,
-      &perf);
-  if (asked != CUDNN_STATUS_SUCCESS || count != 1 ||
-      perf.status != CUDNN_STATUS_SUCCESS)
-    return got;
-  *out_algo = perf.algo;
-  *out_workspace_bytes = perf.memory;
-  return CUDNN_STATUS_SUCCESS;
 }
 
 // ---- what a single device rejects ------------------------------------------

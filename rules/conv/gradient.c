@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "rules/conv/answers.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 
@@ -23,52 +24,6 @@ const void *sdg_conv_gradient_beta(const sdg_call_t *call) {
 
 static bool of_filter(const sdg_call_t *call) {
   return sdg_conv_kind(call) == SDG_CONV_WGRAD;
-}
-
-// ---- algorithms ------------------------------------------------------------
-
-// Gets the library's own choice; false if it has none.
-static bool algorithm_ask(const sdg_call_t *call,
-                          const sdg_conv_descriptors_t *d,
-                          cudnnFilterDescriptor_t w, int *out_algo,
-                          size_t *out_bytes) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  cudnnHandle_t handle = (cudnnHandle_t)(uintptr_t)call->handle;
-  int count = 0;
-  if (of_filter(call)) {
-    cudnnConvolutionBwdFilterAlgoPerf_t perf;
-    cudnnStatus_t got = cudnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-        handle, d->x, d->y, d->conv, w, 1, &count, &perf);
-    if (got != CUDNN_STATUS_SUCCESS || count != 1 ||
-        perf.status != CUDNN_STATUS_SUCCESS)
-      return false;
-    *out_algo = (int)perf.algo;
-    *out_bytes = perf.memory;
-    return true;
-  }
-  cudnnConvolutionBwdDataAlgoPerf_t perf;
-  cudnnStatus_t got = cudnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(
-      handle, w, d->y, d->conv, d->x, 1, &count, &perf);
-  if (got != CUDNN_STATUS_SUCCESS || count != 1 ||
-      perf.status != CUDNN_STATUS_SUCCESS)
-    return false;
-  *out_algo = (int)perf.algo;
-  *out_bytes = perf.memory;
-  return true;
-}
-
-cudnnStatus_t
-sdg_conv_gradient_choose(const sdg_call_t *call,
-                         const sdg_conv_descriptors_t *descriptors,
-                         cudnnFilterDescriptor_t w, int wanted, int *out_algo,
-                         size_t *out_workspace_bytes) {
-  *out_algo = wanted;
-  cudnnStatus_t got =
-      sdg_conv_workspace(call, descriptors, w, wanted, out_workspace_bytes);
-  if (got == CUDNN_STATUS_SUCCESS ||
-      !algorithm_ask(call, descriptors, w, out_algo, out_workspace_bytes))
-    return got;
-  return CUDNN_STATUS_SUCCESS;
 }
 
 sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal) {
@@ -150,7 +105,7 @@ op_make(const sdg_conv_t *conv, const sdg_call_t *call, const sdg_plan_t *plan,
     free(op);
     return status;
   }
-  *out_refusal = (int)sdg_conv_gradient_choose(
+  *out_refusal = (int)sdg_conv_choose(
       call, &d, op->w ? op->w : sdg_conv_w(call), sdg_call_int(call, SDG_ALGO),
       &op->algo, &op->workspace_bytes);
   op->old = old;

@@ -56,15 +56,6 @@ sdg_conv_gradient_filter(const sdg_call_t *call, const sdg_conv_t *conv,
                          const sdg_range_t *taps,
                          cudnnFilterDescriptor_t *out) SDG_MUST_CHECK;
 
-/* Chooses `wanted` if the vendor's library accepts it for this piece, otherwise
- * the library's own choice; returns its workspace, too. The vendor's status if
- * the library accepts no algorithm. */
-cudnnStatus_t
-sdg_conv_gradient_choose(const sdg_call_t *call,
-                         const sdg_conv_descriptors_t *descriptors,
-                         cudnnFilterDescriptor_t w, int wanted, int *out_algo,
-                         size_t *out_workspace_bytes);
-
 /* Reports that the library accepts no algorithm for a piece, with the vendor's
  * status. */
 sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal);

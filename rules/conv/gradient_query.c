@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "rules/conv/adjoint.h"
+#include "rules/conv/answers.h"
 #include "rules/conv/filter.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
@@ -30,7 +31,7 @@ static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   sdg_conv_descriptors_t d;
   SDG_TRY(sdg_conv_describe(conv, call, piece, x_stride, y_stride, NULL, &d));
   size_t bytes = 0;
-  largest->got = sdg_conv_gradient_choose(call, &d, w, wanted, &algo, &bytes);
+  largest->got = sdg_conv_choose(call, &d, w, wanted, &algo, &bytes);
   sdg_conv_undescribe(&d);
   if (largest->got == CUDNN_STATUS_SUCCESS && bytes > largest->bytes)
     largest->bytes = bytes;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/conv/rule.h"
+#include "rules/conv/answers.h"
 #include "rules/place/tagging.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
@@ -16,7 +16,7 @@ typedef struct sub_call {
   sdg_window_slabs_t slabs;
   sdg_box_t x_box, y_box;             // boxes inside the slabs
   sdg_conv_descriptors_t descriptors; // the program's, if slabs.program
-  cudnnConvolutionFwdAlgo_t algo;
+  int algo;
   size_t workspace_bytes;
 } sub_call_t;
 
@@ -41,7 +41,7 @@ static int conv_run(void *user, int index, const sdg_call_t *call,
                         ? sdg_call_data(call, SDG_ROLE_Z)
                         : sdg_exec_element(exec, sub->slabs.z, &sub->y_box));
   sdg_rebind_pointer(&own, SDG_OP, sub->descriptors.conv);
-  sdg_rebind_int(&own, SDG_ALGO, (int)sub->algo);
+  sdg_rebind_int(&own, SDG_ALGO, sub->algo);
   if (sub->workspace_bytes > sdg_call_size(call, SDG_WORKSPACE_BYTES)) {
     sdg_rebind_pointer(&own, SDG_WORKSPACE,
                        sdg_exec_address(exec, state->workspace_slab));
@@ -101,10 +101,9 @@ static sdg_status_t client_add(void *user, sdg_plan_t *plan,
         plan->slab[slabs->y].stride,
         slabs->z < 0 ? NULL : plan->slab[slabs->z].stride, &sub->descriptors));
   state->count++;
-  *out_refusal = (int)sdg_conv_choose(
-      call, &sub->descriptors, sdg_conv_w(call),
-      (cudnnConvolutionFwdAlgo_t)sdg_call_int(call, SDG_ALGO), &sub->algo,
-      &sub->workspace_bytes);
+  *out_refusal = (int)sdg_conv_choose(call, &sub->descriptors, sdg_conv_w(call),
+                                      sdg_call_int(call, SDG_ALGO), &sub->algo,
+                                      &sub->workspace_bytes);
   return SDG_OK;
 }
 

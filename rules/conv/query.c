@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers to a program's questions about a forward convolution on split
 // tensors: output sizes, workspace, algorithms.
-#include "rules/conv/rule.h"
+#include "rules/conv/answers.h"
 #include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/cost.h"
@@ -14,8 +14,7 @@
 static sdg_status_t piece_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                               const sdg_window_piece_t *piece, bool own_x,
                               bool own_y, size_t *io_largest, int *out_vendor) {
-  cudnnConvolutionFwdAlgo_t algo =
-      (cudnnConvolutionFwdAlgo_t)sdg_call_int(call, SDG_ALGO);
+  int algo = sdg_call_int(call, SDG_ALGO);
   const sdg_operand_t *x = &call->operand[conv->x];
   const sdg_operand_t *y = &call->operand[conv->y];
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];

@@ -92,23 +92,6 @@ sdg_status_t sdg_conv_describe(const sdg_conv_t *conv, const sdg_call_t *call,
                                sdg_conv_descriptors_t *out) SDG_MUST_CHECK;
 void sdg_conv_undescribe(sdg_conv_descriptors_t *descriptors);
 
-/* Chooses `wanted` if the vendor's library accepts it for this piece, otherwise
- * the library's own choice; returns its workspace, too. The vendor's status if
- * the library accepts no algorithm. */
-cudnnStatus_t sdg_conv_choose(const sdg_call_t *call,
-                              const sdg_conv_descriptors_t *descriptors,
-                              cudnnFilterDescriptor_t w,
-                              cudnnConvolutionFwdAlgo_t wanted,
-                              cudnnConvolutionFwdAlgo_t *out_algo,
-                              size_t *out_workspace_bytes);
-
-/* The workspace in bytes that this algorithm needs for what the call computes
- * or asks about. */
-cudnnStatus_t sdg_conv_workspace(const sdg_call_t *call,
-                                 const sdg_conv_descriptors_t *descriptors,
-                                 cudnnFilterDescriptor_t w, int algo,
-                                 size_t *out_bytes);
-
 /* `view` is what would be computed in place. If its paddings are not the op's,
  * and the vendor's library rejects the algorithm for it or its rows begin at an
  * address that engines reject, the op's views are padded from now on. */

@@ -5,6 +5,7 @@
 
 #include <cudnn.h>
 
+#include "rules/conv/answers.h"
 #include "rules/file/setup.h"
 #include "rules/memory/kept_slot.h"
 #include "rules/memory/memory.h"
@@ -242,6 +243,7 @@ bool sdg_registry_reset_due(void) {
 void sdg_registry_reset(void) {
   // All ranks make the communicators again when they make new plans.
   sdg_plan_cache_forget();
+  sdg_conv_answers_forget();
   sdg_prefetch_forget();
   sdg_kept_slot_forget();
   sdg_values_reset();

@@ -24,11 +24,12 @@ enum { C = 8, ROWS = 12, COLUMNS = 16, TOKENS = 24, HEADS = 2, MATRIX = 12 };
 
 enum { TENSOR_BYTES = sizeof(float) * C * ROWS * COLUMNS };
 
-// The form of activations; whether every call gets them at other addresses.
+// The form of activations; whether every call gets them at other addresses, or
+// with a descriptor that was set again.
 typedef struct form {
   cudnnTensorFormat_t format;
   cudnnDataType_t type;
-  bool moves;
+  bool moves, anew;
 } form_t;
 
 typedef struct bench {
@@ -225,18 +226,23 @@ static const struct {
     {"product", product_init, product, 0},
 };
 
+static void x_describe(bench_t *b) {
+  CHECK(cudnnSetTensor4dDescriptor(b->x, b->form.format, b->form.type, 1, C,
+                                   ROWS, COLUMNS));
+}
+
 static void bench_init(bench_t *b) {
   CHECK(cudnnCreate(&b->cudnn));
   CHECK(cudnnCreateTensorDescriptor(&b->x));
-  CHECK(cudnnSetTensor4dDescriptor(b->x, b->form.format, b->form.type, 1, C,
-                                   ROWS, COLUMNS));
+  x_describe(b);
   for (int i = 0; i < 8; i++)
     b->at[i] =
         memory((size_t)(b->form.moves ? WARM + CALLS + 1 : 1) * TENSOR_BYTES);
 }
 
-// Each call gets addresses that no earlier one had.
 static int call_make(bench_t *b, int op) {
+  if (b->form.anew)
+    x_describe(b);
   for (int i = 0; i < 8; i++)
     if (b->form.moves && ops[op].moving >> i & 1)
       b->at[i] = (char *)b->at[i] + TENSOR_BYTES;
@@ -263,6 +269,7 @@ static int case_find(const char *name, form_t *out_form) {
   out_form->format = nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   out_form->type = half ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
   out_form->moves = strstr(name, "/moves");
+  out_form->anew = strstr(name, "/anew");
   for (int i = 0; i < (int)(sizeof ops / sizeof ops[0]); i++)
     if (strlen(ops[i].name) == length &&
         strncmp(ops[i].name, name, length) == 0)
@@ -274,7 +281,7 @@ int main(int count, char **words) {
   static bench_t bench;
   int op = count == 2 ? case_find(words[1], &bench.form) : -1;
   if (op < 0) {
-    fprintf(stderr, "usage: bench_launches OP[/nhwc][/half][/moves]\n");
+    fprintf(stderr, "usage: bench_launches OP[/nhwc][/half][/moves][/anew]\n");
     return 2;
   }
   static tally_t before;

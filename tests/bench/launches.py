@@ -106,6 +106,15 @@ CASES = [
     ('data/nhwc/half/moves', 'strategy = repair', conv(2, {'copies': 2})),
     ('filter/nhwc/half/moves', 'strategy = repair',
      conv(3, {'copies': 4}, transform=3, group=2, record=7, join=4)),
+    # A descriptor that is set again: the ranks agree anew, and the call is
+    # planned anew, but the vendor's library is not asked again.
+    ('forward/nhwc/half/anew', 'strategy = repair',
+     conv(2, {'copies': 2}, alloc=MANY, wait=MANY)),
+    ('data/nhwc/half/anew', 'strategy = repair',
+     conv(2, {'copies': 2}, alloc=MANY, wait=MANY)),
+    ('filter/nhwc/half/anew', 'strategy = repair',
+     conv(3, {'copies': 4}, transform=3, group=2, record=7, join=4, alloc=MANY,
+          wait=MANY)),
     ('pool/moves', '', {'other': 2, 'copies': 8, 'group': 1, 'message': 4}),
     ('unpool/moves', '', {'other': 3, 'copies': 20, 'group': 1, 'message': 12}),
     ('norm/moves', '', {'transform': 1, 'add': 2, 'scale': 1, 'other': 3,

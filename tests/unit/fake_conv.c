@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "rules/conv/answers.h"
 #include "src/base/vendor.h"
 #include "tests/unit/harness.h"
 #include "tests/unit/fake_cuda.h"
@@ -12,6 +13,8 @@ static int living;
 static bool refuse_views;
 
 void fake_conv_refuse_views(bool refuse) {
+  if (refuse != refuse_views)
+    sdg_conv_answers_forget();
   refuse_views = refuse;
 }
 
@@ -47,6 +50,20 @@ static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t descriptor,
     REQUIRE(extent[d] > 0);
     t->extent[d] = extent[d];
     t->stride[d] = stride[d];
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t get_tensor(const cudnnTensorDescriptor_t descriptor,
+                                int room, cudnnDataType_t *type, int *dims,
+                                int *extent, int *stride) {
+  const fake_tensor_t *t = (const fake_tensor_t *)descriptor;
+  REQUIRE(room >= t->dims);
+  *type = CUDNN_DATA_FLOAT;
+  *dims = t->dims;
+  for (int d = 0; d < t->dims; d++) {
+    extent[d] = t->extent[d];
+    stride[d] = t->stride[d];
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -389,6 +406,7 @@ static void *find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudnnCreateTensorDescriptor, create_tensor),
       JOB_FAKE(cudnnDestroyTensorDescriptor, destroy),
       JOB_FAKE(cudnnSetTensorNdDescriptor, set_tensor),
+      JOB_FAKE(cudnnGetTensorNdDescriptor, get_tensor),
       JOB_FAKE(cudnnCreateFilterDescriptor, create_filter),
       JOB_FAKE(cudnnDestroyFilterDescriptor, destroy),
       JOB_FAKE(cudnnSetFilterNdDescriptor, set_filter),
