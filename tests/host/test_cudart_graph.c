@@ -5,6 +5,8 @@
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -510,6 +512,59 @@ START_TEST(objects_live_as_long_as_what_uses_them) {
 }
 END_TEST
 
+static void mark(void *destroyed) {
+  atomic_store((atomic_int *)destroyed, 1);
+}
+
+static atomic_int gate_open;
+
+static void gate_wait(void *unused) {
+  (void)unused;
+  while (!atomic_load(&gate_open))
+    sched_yield();
+}
+
+START_TEST(an_update_takes_the_objects_of_the_graph_along) {
+  static atomic_int destroyed[2];
+  cudaUserObject_t object;
+  cudaGraph_t graph[2];
+  cudaGraphNode_t node;
+  cudaGraphExec_t exec;
+  cudaGraphExecUpdateResultInfo info;
+  cudaStream_t stream;
+  struct cudaHostNodeParams wait = {.fn = gate_wait};
+  OK(cudaStreamCreate(&stream));
+  for (int i = 0; i < 2; i++) {
+    atomic_store(&destroyed[i], 0);
+    OK(cudaUserObjectCreate(&object, &destroyed[i], mark, 1,
+                            cudaUserObjectNoDestructorSync));
+    OK(cudaGraphCreate(&graph[i], 0));
+    OK(cudaGraphAddHostNode(&node, graph[i], NULL, 0, &wait));
+    OK(cudaGraphRetainUserObject(graph[i], object, 1, cudaGraphUserObjectMove));
+  }
+  atomic_store(&gate_open, 0);
+  OK(cudaGraphInstantiate(&exec, graph[0], 0));
+  OK(cudaGraphDestroy(graph[0]));
+  OK(cudaGraphLaunch(exec, stream));
+  OK(cudaGraphExecUpdate(exec, graph[1], &info));
+  OK(cudaGraphDestroy(graph[1]));
+  ck_assert_int_eq(atomic_load(&destroyed[0]), 0); // the launch has it
+  ck_assert_int_eq(atomic_load(&destroyed[1]), 0);
+  atomic_store(&gate_open, 1);
+  OK(cudaStreamSynchronize(stream));
+  ck_assert_int_eq(atomic_load(&destroyed[0]), 1);
+  ck_assert_int_eq(atomic_load(&destroyed[1]), 0);
+  atomic_store(&gate_open, 0);
+  OK(cudaGraphLaunch(exec, stream));
+  OK(cudaGraphExecDestroy(exec));
+  ck_assert_int_eq(atomic_load(&destroyed[1]), 0);
+  atomic_store(&gate_open, 1);
+  OK(cudaStreamSynchronize(stream));
+  ck_assert_int_eq(atomic_load(&destroyed[1]), 1);
+  OK(cudaStreamDestroy(stream));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("cudart_graph");
   TCase *tests = tcase_create("graph");
@@ -524,6 +579,7 @@ int main(void) {
   tcase_add_test(tests, a_capture_goes_on_in_a_graph_of_the_programs);
   tcase_add_test(tests, a_graph_launched_into_a_capture_is_a_child);
   tcase_add_test(tests, objects_live_as_long_as_what_uses_them);
+  tcase_add_test(tests, an_update_takes_the_objects_of_the_graph_along);
   tcase_set_timeout(tests, 60);
   suite_add_tcase(suite, tests);
   return harness_run(suite);

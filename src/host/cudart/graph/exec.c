@@ -119,6 +119,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   if (error == cudaSuccess)
     error = host_graph_push(graphExec->graph, found);
   if (error == cudaSuccess)
+    error = host_kept_launch(graphExec->graph, found);
+  if (error == cudaSuccess)
     error = host_stream_end(found, &graphExec->last);
   pthread_mutex_unlock(&launch_lock);
   return host_result(error);
@@ -182,6 +184,7 @@ static cudaError_t replace(cudaGraph_t graph, cudaGraph_t with) {
     graph->nodes[i]->deed = copy->nodes[i]->deed;
     copy->nodes[i]->deed = deed;
   }
+  host_kept_swap(graph, copy);
   host_graph_destroy(copy);
   return cudaSuccess;
 }

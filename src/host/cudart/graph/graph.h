@@ -98,6 +98,10 @@ host_task_t *host_task_create(cudaError_t (*run)(void *argument),
  * graph its own. */
 void host_kept_drop(cudaGraph_t graph);
 bool host_kept_copy(cudaGraph_t from, cudaGraph_t to);
+/* Keeps the references of the graph and its child graphs until the work that is
+ * in the stream now has ended. */
+cudaError_t host_kept_launch(cudaGraph_t graph, host_stream_t *stream);
+void host_kept_swap(cudaGraph_t a, cudaGraph_t b);
 
 /* Launches every node of the graph in an order that its needs allow. */
 cudaError_t host_graph_push(cudaGraph_t graph, host_stream_t *stream);

@@ -92,6 +92,48 @@ bool host_kept_copy(cudaGraph_t from, cudaGraph_t to) {
   return true;
 }
 
+// ---- the references of launches ----
+
+static bool kept_gather(cudaGraph_t from, cudaGraph_t to) {
+  bool good = host_kept_copy(from, to);
+  for (size_t i = 0; good && i < from->count; i++)
+    if (from->nodes[i]->deed.type == cudaGraphNodeTypeGraph)
+      good = kept_gather(from->nodes[i]->deed.child, to);
+  return good;
+}
+
+static cudaError_t nothing(void *holder) {
+  (void)holder;
+  return cudaSuccess;
+}
+
+static void holder_release(void *holder) {
+  host_kept_drop(holder);
+  free(holder);
+}
+
+cudaError_t host_kept_launch(cudaGraph_t graph, host_stream_t *stream) {
+  cudaGraph_t holder = calloc(1, sizeof *holder);
+  if (!holder)
+    return cudaErrorMemoryAllocation;
+  bool good = kept_gather(graph, holder);
+  if (!good || !holder->kept) {
+    holder_release(holder);
+    return good ? cudaSuccess : cudaErrorMemoryAllocation;
+  }
+  return host_stream_push(stream,
+                          &(host_work_t){.run = nothing,
+                                         .argument = holder,
+                                         .release = holder_release},
+                          NULL);
+}
+
+void host_kept_swap(cudaGraph_t a, cudaGraph_t b) {
+  host_kept_t *kept = a->kept;
+  a->kept = b->kept;
+  b->kept = kept;
+}
+
 cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph,
                                       cudaUserObject_t object,
                                       unsigned int count, unsigned int flags) {
