@@ -363,6 +363,27 @@ void sdg_capture_after(int status) {
   leave();
 }
 
+int sdg_capture_graph_begin(int entry, sdg_graph_use_t *use,
+                            const void *caller) {
+  if (is_foreign(caller))
+    return 0;
+  enter();
+  use->entry_name = sdg_entry[entry].name;
+  bool refused = sdg_registry_graph_begin(use);
+  leave();
+  return refused ? refusal_of(entry) : 0;
+}
+
+int sdg_capture_graph_end(int entry, const sdg_graph_use_t *use, int status,
+                          const void *caller) {
+  if (is_foreign(caller) && !use->begun)
+    return status;
+  enter();
+  bool failed = sdg_registry_graph_end(use, status == cudaSuccess);
+  leave();
+  return failed && status == cudaSuccess ? refusal_of(entry) : status;
+}
+
 int sdg_capture_sync(int entry, int status) {
   if (!sdg_job_failed() && status != cudaErrorNotReady &&
       status != cudaSuccess && !sdg_slot_disarmed())

@@ -9,6 +9,7 @@
 
 #include "rules/view/neighborhood.h"
 #include "rules/view/redistribute.h"
+#include "rules/view/shard/replay.h"
 
 /* Captures one invocation and decides what becomes of it. `args` is a struct
  * sdg_args_<entry> on the caller's stack, `caller` the return address of the
@@ -67,6 +68,14 @@ int sdg_capture_measured(int entry, int *io_count, void *measured, size_t each,
 /* The program has allocated device memory, or is about to free it. */
 void sdg_capture_allocated(void *at, size_t bytes, const void *caller);
 void sdg_capture_freed(void *at, const void *caller);
+
+/* Begin and end enclose a function of the runtime that makes, launches or
+ * destroys a graph; begin not 0: the error for the program, and the function is
+ * not called. End returns the status for the program. */
+int sdg_capture_graph_begin(int entry, sdg_graph_use_t *use,
+                            const void *caller);
+int sdg_capture_graph_end(int entry, const sdg_graph_use_t *use, int status,
+                          const void *caller);
 
 /* The status that the program gets from a call that waits for the device, if
  * `status` is an error or the job has failed. Says why if another rank ended.

@@ -17,7 +17,7 @@ import re
 import sys
 
 OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
-               'memory unseen reset').split()
+               'memory unseen reset graph').split()
 OPERAND_KINDS = 'tensor filter sequence limits'.split()
 PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device '
                  'scalar workspace workspace_bytes reserve reserve_bytes host lengths '
@@ -166,7 +166,7 @@ class Entry:
     def is_armed(self):
         return self.is_captured() or self.kind in (
             'create', 'set', 'destroy', 'opaque', 'text', 'copy', 'sync',
-            'reset')
+            'reset', 'graph')
 
     def accesses(self):
         return [p for p in self.parameters if p.kind in ACCESSES and
@@ -947,6 +947,35 @@ def remembered(e):
             '      return CUDNN_STATUS_INTERNAL_ERROR;']
 
 
+def graph_probe(e, head, call):
+    """Makes, launches or destroys graphs, which may have tagged calls."""
+    names = {'cudaGraphExec_t *': 'made', 'cudaGraphExec_t': 'exec',
+             'cudaGraph_t': 'graph', 'cudaStream_t': 'stream'}
+    use = [f'.{names[p.ctype]} = {p.name}' for p in e.parameters
+           if p.ctype in names]
+    if e.name != e.prototype and e.of_kind('stream'):
+        stream = e.of_kind('stream')[0].name
+        use[-1] = f'.stream = {stream} ? {stream} : cudaStreamPerThread'
+    if 'Launch' in e.name:
+        use.append('.launches = true')
+    return [f'static COLD {e.ctype} graph_{e.name}({e.declaration()}) {{',
+            f'  sdg_graph_use_t use = {{{", ".join(use)}}};',
+            f'  int result = sdg_capture_graph_begin(SDG_ENTRY_{e.name}, &use,',
+            '                                       '
+            '__builtin_return_address(0));',
+            '  if (result)',
+            f'    return ({e.ctype})result;',
+            f'  {e.ctype} status = {call};',
+            f'  return ({e.ctype})sdg_capture_graph_end(SDG_ENTRY_{e.name}, '
+            '&use, (int)status,',
+            '                                '
+            '__builtin_return_address(0));', '}', head,
+            '  if (LIKELY(!atomic_load_explicit(&sdg_graph_used,',
+            '                                   memory_order_relaxed)))',
+            f'    TAIL return {call};',
+            f'  TAIL return graph_{e.name}({e.arguments()});', '}', '']
+
+
 def probe(e):
     real = f'REAL({e.name}, {e.prototype})'
     call = f'{real}({e.arguments()})'
@@ -1034,6 +1063,8 @@ def probe(e):
                 'cudaDeviceSynchronize)();',
                 '    sdg_capture_reset();', '  }',
                 f'  TAIL return {call};', '}', '']
+    if e.kind == 'graph':
+        return graph_probe(e, head, call)
     if e.kind == 'copy':
         return [head, '  if (LIKELY(!sdg_job_failed()))',
                 f'    TAIL return {call};',
@@ -1074,7 +1105,7 @@ def probes_c(entries):
            '#pragma GCC visibility push(hidden)',
            '#include "interpose/capture.h"', '#include "interpose/slot.h"',
            '#include "rules/vendor/args.h"', '#include "rules/vendor/writes.h"',
-           '#include "src/comm/comm.h"', '#include "src/geometry/hint.h"',
+           '#include "src/comm/comm.h"', '#include "src/exchange/graph.h"', '#include "src/geometry/hint.h"',
            '#include "src/job/job.h"', '#include "src/call/tag.h"', '#pragma GCC visibility pop', '',
            '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
            '#define COLD __attribute__((noinline, cold))',

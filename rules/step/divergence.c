@@ -100,15 +100,15 @@ static int step_take(uint32_t hash, uint32_t *out_number) {
 }
 
 // `was`: what the op of the other rank was, or had.
-static sdg_status_t differ(const char *entry_name, uint32_t number, int other,
-                           const char *was) {
+static sdg_status_t differ(sdg_status_t code, const char *entry_name,
+                           uint32_t number, int other, const char *was) {
   sdg_control_t *control = sdg_job_control();
   int channel = sdg_channel_get();
   char at[96], label[64];
   sdg_thread_name_label(control, channel, label, sizeof label);
   uint64_t calls = sdg_control_count_of(control, channel, other, at, sizeof at);
   return sdg_job_fail(sdg_fail(
-      SDG_E_DIVERGED,
+      code,
       "op %u%s of rank %d is %s; the op of this number on rank %d, which is "
       "now at call %llu %s, %s%s",
       number, label, sdg_job_rank(), entry_name, other,
@@ -123,21 +123,33 @@ static sdg_status_t step(const char *entry_name, uint32_t hash) {
   uint32_t number;
   int other = step_take(hash, &number);
   return other < 0 ? SDG_OK
-                   : differ(entry_name, number, other,
+                   : differ(SDG_E_DIVERGED, entry_name, number, other,
                             "was another call, or had other extents, "
+                            "parameters, scalars or tensors, or was captured "
+                            "into a CUDA graph");
+}
+
+static sdg_status_t captured_step(const char *entry_name, uint32_t hash) {
+  uint32_t number;
+  int other = step_take(hash, &number);
+  return other < 0 ? SDG_OK
+                   : differ(SDG_E_CAPTURE_DIFFERS, entry_name, number, other,
+                            "was not captured into a CUDA graph, as it is "
+                            "here, or was another call, or had other extents, "
                             "parameters, scalars or tensors");
 }
 
 sdg_status_t sdg_divergence_check(const sdg_call_t *call, const sdg_op_t *op,
-                                  uint32_t hash) {
+                                  uint32_t hash, bool captured) {
   double scalar[SDG_CALL_SCALARS];
   int count = 0;
   if (sdg_op_knows(op, call))
     count = op->numbers && op->numbers->scalars
                 ? op->numbers->scalars(call, scalar)
                 : sdg_call_scalars(call, scalar);
-  return step(call->entry_name,
-              mix(hash, scalar, (size_t)count * sizeof *scalar));
+  hash = mix(hash, scalar, (size_t)count * sizeof *scalar);
+  return captured ? captured_step(call->entry_name, hash)
+                  : step(call->entry_name, hash);
 }
 
 sdg_status_t sdg_divergence_refused(const sdg_call_t *call) {
@@ -179,7 +191,7 @@ sdg_status_t sdg_divergence_contents(const char *entry_name,
       hash |= half_of(contents[i + 1]) << 16;
     int other = publish(hash, &number);
     if (other >= 0)
-      return differ(entry_name, number, other,
+      return differ(SDG_E_DIVERGED, entry_name, number, other,
                     "was another call, or read other tensors: other calls had "
                     "last written or read them");
   }

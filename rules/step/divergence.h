@@ -15,10 +15,11 @@ uint32_t sdg_divergence_hash(const sdg_call_t *call, const sdg_op_t *op,
                              const sdg_tagging_t *tagging);
 
 /* Publishes that the next op of this rank has `hash` and the call's scalars.
+ * `captured`: it goes into a CUDA graph; SDG_E_CAPTURE_DIFFERS then in place of
  * SDG_E_DIVERGED, which breaks the job, if a neighbouring rank's op of the same
  * number differs. Costs a few stores and loads of shared memory. */
 sdg_status_t sdg_divergence_check(const sdg_call_t *call, const sdg_op_t *op,
-                                  uint32_t hash) SDG_MUST_CHECK;
+                                  uint32_t hash, bool captured) SDG_MUST_CHECK;
 /* The same for an op that was refused, as it should be on every rank. */
 sdg_status_t sdg_divergence_refused(const sdg_call_t *call) SDG_MUST_CHECK;
 /* Whole view: the same for an exchange that brings memory up to date before

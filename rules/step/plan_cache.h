@@ -52,6 +52,7 @@ struct sdg_plan_entry {
   sdg_box_t *boxes;         /* rules/observe/values.h; owned, may be NULL */
   sdg_compared_t *compared; /* owned; NULL: nothing must be equal */
   sdg_written_t written[SDG_OPERANDS_MAX]; /* shard view */
+  bool ran;     /* shard view: was carried out, not captured */
   bool settled; /* shard view: calls with this key need no agreement, and no
                    look at the rules or at what is known of memory */
   /* rules/reuse/prefetch.h: */

@@ -251,6 +251,26 @@ void sdg_registry_reset(void) {
   sdg_exchange_forget();
 }
 
+static bool graph_failed(sdg_status_t status) {
+  sdg_log_set_place(NULL);
+  if (status != SDG_OK)
+    sdg_report_fail();
+  return status != SDG_OK;
+}
+
+bool sdg_registry_graph_begin(sdg_graph_use_t *use) {
+  if (sdg_job_disarmed())
+    return false;
+  return graph_failed(use->launches && sdg_job_failed()
+                          ? sdg_fail(SDG_E_JOB_BROKEN, "%s", use->entry_name)
+                          : sdg_replay_begin(use));
+}
+
+bool sdg_registry_graph_end(const sdg_graph_use_t *use, bool good) {
+  return (!sdg_job_disarmed() || use->begun) &&
+         graph_failed(sdg_replay_end(use, good));
+}
+
 int sdg_registry_unseen(const char *entry_name) {
   const sdg_rules_t *rules;
   if (sdg_job_disarmed() || sdg_setup_rules(&rules) != SDG_OK ||

@@ -4,6 +4,7 @@
 #define SDG_RULES_VIEW_REGISTRY_H
 
 #include "rules/vendor/vector.h"
+#include "rules/view/shard/replay.h"
 #include "src/base/status.h"
 #include "src/call/call.h"
 #include "src/call/memory_access.h"
@@ -74,6 +75,11 @@ int sdg_registry_measured(const char *entry_name, int *io_count, void *measured,
  * section is about products (unknown until the rules are read) or the program
  * has tagged memory; or calls are recorded, or their outputs are kept. */
 bool sdg_registry_may_multiply(void);
+
+/* Begin and end enclose a function of the runtime that concerns graphs
+ * (rules/view/shard/replay.h). True: it is refused, or has failed. */
+bool sdg_registry_graph_begin(sdg_graph_use_t *use);
+bool sdg_registry_graph_end(const sdg_graph_use_t *use, bool good);
 
 /* True if calls have to be captured, because an option asks for a split, for a
  * record of the calls, or for their outputs. Constant after the constructor. */

@@ -43,6 +43,7 @@ enum {
   SDG_FAMILY_KEEPS_PIECES = 512,
   SDG_FAMILY_FILTERS = 1024,
   SDG_FAMILY_POOLS = 2048,
+  SDG_FAMILY_REPLAYS = 4096,
 };
 const char *sdg_family_name(sdg_family_t family);
 sdg_family_dims_t sdg_family_dims(sdg_family_t family);

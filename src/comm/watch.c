@@ -49,7 +49,7 @@ static struct {
   pthread_mutex_t lock; // guards the fields below, never held across a wait
   pthread_cond_t wake;
   pthread_t thread;
-  bool started, stop;
+  bool started, stop, alarm;
   flight_t flight[SDG_CHANNEL_THREADS]; // index: channel
   int device; // of the events; set before the first one
   double timeout_s;
@@ -117,6 +117,13 @@ static void thread_prepare(void) {
   (void)sdg_vendor_get()->cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
+static void thread_prepare_once(void) {
+  static bool prepared;
+  if (!prepared)
+    thread_prepare();
+  prepared = true;
+}
+
 // Returns true if the job is broken, whichever thread broke it; then everything
 // in flight is aborted.
 static bool stalls(int channel, place_t place, sdg_stopwatch_t *since,
@@ -169,14 +176,11 @@ static void flight_look(int channel) {
 // Called with the lock held; releases it at times. Meanwhile a transfer may be
 // enqueued, or the process may end, and its signal finds no waiter.
 static void flights_look(void) {
-  static bool prepared;
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++) {
     flight_t *flight = &watch.flight[channel];
     // Not earlier: the first transfer loads the vendor's library.
-    if ((flight->watching || is_launching(flight)) && !prepared) {
-      thread_prepare();
-      prepared = true;
-    }
+    if (flight->watching || is_launching(flight))
+      thread_prepare_once();
     if (flight->watching)
       flight_look(channel);
     if (!flight->watching && flight->more)
@@ -194,16 +198,28 @@ static bool flights_any(void) {
   return false;
 }
 
+// Called with the lock held; releases it meanwhile.
+static void alarm_look(void) {
+  if (!watch.alarm)
+    return;
+  watch.alarm = false;
+  pthread_mutex_unlock(&watch.lock);
+  thread_prepare_once();
+  sdg_comm_abort_all();
+  pthread_mutex_lock(&watch.lock);
+}
+
 static void *watch_main(void *unused) {
   (void)unused;
   pthread_mutex_lock(&watch.lock);
   while (!watch.stop) {
+    alarm_look();
     flights_look();
     if (watch.stop)
       break;
     if (flights_any())
       nap();
-    else
+    else if (!watch.alarm)
       pthread_cond_wait(&watch.wake, &watch.lock);
   }
   pthread_mutex_unlock(&watch.lock);
@@ -287,6 +303,21 @@ sdg_status_t sdg_watch_end(sdg_status_t status, cudaStream_t stream) {
   }
   pthread_mutex_unlock(&watch.lock);
   return status;
+}
+
+sdg_status_t sdg_watch_enclosed(sdg_status_t status) {
+  flight_t *flight = &watch.flight[sdg_channel_get()];
+  pthread_mutex_lock(&watch.lock);
+  flight->launches += is_launching(flight);
+  pthread_mutex_unlock(&watch.lock);
+  return status;
+}
+
+void sdg_watch_alarm(void) {
+  pthread_mutex_lock(&watch.lock);
+  watch.alarm = true;
+  pthread_cond_signal(&watch.wake);
+  pthread_mutex_unlock(&watch.lock);
 }
 
 void sdg_watch_forget(void) {

@@ -24,6 +24,14 @@ sdg_status_t sdg_watch_begin(const char *entry) SDG_MUST_CHECK;
 sdg_status_t sdg_watch_end(sdg_status_t status,
                            cudaStream_t stream) SDG_MUST_CHECK;
 
+/* Ends what sdg_watch_begin began without a transfer to watch. Returns
+ * `status`. */
+sdg_status_t sdg_watch_enclosed(sdg_status_t status) SDG_MUST_CHECK;
+
+/* The job has failed on a thread that may not call CUDA: the watching thread
+ * aborts all transfers. */
+void sdg_watch_alarm(void);
+
 /* Call before the device is reset (src/exchange/exchange.h), with no transfer
  * in flight on it. */
 void sdg_watch_forget(void);

@@ -6,6 +6,7 @@
 #include "src/comm/comm.h"
 #include "src/comm/watch.h"
 #include "src/exchange/exec.h"
+#include "src/exchange/graph.h"
 #include "src/exchange/scratch.h"
 #include "src/exchange/tensor_digest.h"
 #include "src/exchange/waits.h"
@@ -37,7 +38,7 @@ sdg_status_t sdg_exchange_join(const sdg_mesh_t *mesh, sdg_axes_t axes) {
 
 void sdg_exchange_leave(void) {
   sdg_watch_stop();
-  sdg_report_write(sdg_scratch_bytes());
+  sdg_report_write(sdg_scratch_bytes() + sdg_graph_bytes());
   sdg_job_leave();
 }
 
@@ -45,6 +46,7 @@ void sdg_exchange_forget(void) {
   sdg_watch_forget();
   sdg_comm_forget();
   sdg_exec_forget();
+  sdg_graph_forget();
   sdg_tensor_digest_forget();
   sdg_waits_forget();
   sdg_scratch_forget();

@@ -16,8 +16,7 @@
 // Events are recorded again in each call: a wait refers to the record that
 // precedes it, so one event per lane and purpose is enough.
 typedef struct events {
-  cudaEvent_t lane[2]; // each lane's progress
-  cudaEvent_t done; // end of the last plan; the next plan's stream waits for it
+  sdg_lanes_t lanes;
   unsigned long long stream; // of the last plan: its id, which no other one has
   bool stream_known;
 } events_t;
@@ -50,13 +49,24 @@ void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box) {
 
 static sdg_status_t events_get(const sdg_vendor_t *cuda, events_t **out) {
   events_t *own = &events[sdg_channel_get()];
-  cudaEvent_t *const each[] = {&own->lane[0], &own->lane[1], &own->done};
+  sdg_lanes_t *lanes = &own->lanes;
+  cudaEvent_t *const each[] = {&lanes->lane[0], &lanes->lane[1], &lanes->done};
   for (int i = 0; i < 3; i++)
     if (!*each[i])
       SDG_TRY(sdg_vendor_check(
           cuda->cudaEventCreateWithFlags(each[i], cudaEventDisableTiming),
           "creation of an event"));
   *out = own;
+  return SDG_OK;
+}
+
+// A stream that takes part in a capture cannot take other work meanwhile, so
+// that captured transfers have a stream of their own.
+static sdg_status_t comm_stream_get(const sdg_exec_t *exec,
+                                    cudaStream_t *out_stream) {
+  if (!exec->room)
+    return sdg_comm_stream(out_stream);
+  *out_stream = exec->room->comm;
   return SDG_OK;
 }
 
@@ -194,7 +204,7 @@ static bool acts_later(const sdg_plan_t *plan, int after, sdg_lane_t lane) {
 // Leaves out what changes nothing: a wait of the main lane for steps that it
 // has waited for, and one of the communication lane before no further step.
 static sdg_status_t step_join(const sdg_exec_t *exec, int index,
-                              cudaStream_t comm_stream, const events_t *own,
+                              cudaStream_t comm_stream, const sdg_lanes_t *own,
                               bool *io_ahead) {
   const sdg_plan_t *plan = exec->plan;
   bool main = plan->step[index].lane == SDG_LANE_MAIN;
@@ -213,10 +223,10 @@ static sdg_status_t step_join(const sdg_exec_t *exec, int index,
 // own, and NCCL orders the streams of a communicator by events of its own if
 // they are several.
 static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
-                                const events_t *own) {
+                                const sdg_lanes_t *own) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
   cudaStream_t comm_stream;
-  SDG_TRY(sdg_comm_stream(&comm_stream));
+  SDG_TRY(comm_stream_get(exec, &comm_stream));
   SDG_TRY(
       stream_join(cuda, comm_stream, exec->stream, own->lane[SDG_LANE_MAIN]));
   SDG_TRY(sdg_messages_enqueue(exec, step, NULL, comm_stream));
@@ -299,8 +309,9 @@ typedef struct order {
 // communication lane's waits with its next step. out_ahead: the main lane has
 // not waited for all steps of the communication lane.
 static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
-                              events_t *own_events, cudaStream_t comm_stream,
-                              bool *out_ahead, sdg_outcome_t *out) {
+                              const sdg_lanes_t *lanes,
+                              cudaStream_t comm_stream, bool *out_ahead,
+                              sdg_outcome_t *out) {
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
   sdg_parcels_t prefetch;
@@ -329,11 +340,11 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
       SDG_TRY(step_exchange(exec, step, &prefetch, own));
       break;
     case SDG_STEP_REDUCE:
-      SDG_TRY(step_reduce(exec, step, own_events));
+      SDG_TRY(step_reduce(exec, step, lanes));
       *out_ahead = false;
       break;
     case SDG_STEP_JOIN:
-      SDG_TRY(step_join(exec, i, comm_stream, own_events, out_ahead));
+      SDG_TRY(step_join(exec, i, comm_stream, lanes, out_ahead));
       break;
     case SDG_STEP_CALL:
       out->vendor = plan->run(plan->state, step->slab, exec->call, exec);
@@ -345,14 +356,32 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
   return SDG_OK;
 }
 
+// One piece of the capture's memory for both kinds of scratch.
+static sdg_status_t captured_memory(const sdg_plan_t *plan,
+                                    sdg_graph_room_t *room, void **out_scratch,
+                                    void **out_kept) {
+  const size_t align = 512;
+  size_t first = (plan->scratch_bytes + align - 1) / align * align;
+  void *memory;
+  SDG_TRY(sdg_graph_room_memory(room, first + plan->kept_bytes, &memory));
+  *out_scratch = memory;
+  *out_kept = memory ? (char *)memory + first : NULL;
+  return SDG_OK;
+}
+
 static sdg_status_t exec_open(const sdg_plan_t *plan, const sdg_call_t *call,
                               cudaStream_t stream, const sdg_exec_how_t *how,
                               sdg_exec_t *out) {
   void *scratch, *kept = how->kept;
   *out = (sdg_exec_t){.plan = plan, .call = call, .stream = stream};
-  SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
-  if (!kept)
-    SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, plan->kept_bytes, &kept));
+  if (how->room) {
+    SDG_TRY(captured_memory(plan, how->room, &scratch, &kept));
+  } else {
+    SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
+    if (!kept)
+      SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, plan->kept_bytes, &kept));
+  }
+  out->room = how->room;
   out->scratch = scratch;
   out->kept = kept;
   for (int i = 0; how->held && i < plan->helds; i++)
@@ -371,11 +400,11 @@ static sdg_status_t early_open(const sdg_prefetch_t *prefetch,
   return SDG_OK;
 }
 
-// Consecutive calls share scratch, whatever their streams. An id tells streams
-// apart, unlike a handle: the program may have destroyed a stream and created
-// another at the same address.
-static sdg_status_t previous_wait(const sdg_vendor_t *cuda, events_t *own,
-                                  cudaStream_t stream) {
+// An id tells streams apart, unlike a handle: the program may have destroyed a
+// stream and created another at the same address. Returns whether it is the
+// last plan's.
+static bool stream_note(const sdg_vendor_t *cuda, events_t *own,
+                        cudaStream_t stream) {
   unsigned long long id = 0;
   bool known = cuda->cudaStreamGetId(stream, &id) == cudaSuccess;
   if (!known)
@@ -383,31 +412,69 @@ static sdg_status_t previous_wait(const sdg_vendor_t *cuda, events_t *own,
   bool same = known && own->stream_known && own->stream == id;
   own->stream = id;
   own->stream_known = known;
-  return same
+  return same;
+}
+
+// Consecutive calls share scratch, whatever their streams.
+static sdg_status_t previous_wait(const sdg_vendor_t *cuda, events_t *own,
+                                  cudaStream_t stream) {
+  return stream_note(cuda, own, stream)
              ? SDG_OK
-             : sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, own->done, 0),
-                                "wait for the previous call");
+             : sdg_vendor_check(
+                   cuda->cudaStreamWaitEvent(stream, own->lanes.done, 0),
+                   "wait for the previous call");
+}
+
+// An event that was recorded in a capture is nothing to wait for elsewhere, so
+// that each capture has events of its own.
+static sdg_status_t lanes_open(const sdg_vendor_t *cuda, const sdg_exec_t *exec,
+                               const sdg_lanes_t **out) {
+  events_t *own;
+  if (exec->room) {
+    *out = &exec->room->lanes;
+    return exec->room->begun
+               ? sdg_vendor_check(cuda->cudaStreamWaitEvent(
+                                      exec->stream, exec->room->lanes.done, 0),
+                                  "wait for the previous captured call")
+               : SDG_OK;
+  }
+  SDG_TRY(events_get(cuda, &own));
+  *out = &own->lanes;
+  sdg_graph_tidy();
+  return previous_wait(cuda, own, exec->stream);
+}
+
+// Every stream of a capture has to be joined at its end.
+static sdg_status_t lanes_close(const sdg_vendor_t *cuda,
+                                const sdg_exec_t *exec,
+                                const sdg_lanes_t *lanes,
+                                cudaStream_t comm_stream, bool ahead) {
+  if (comm_stream && (ahead || exec->room))
+    SDG_TRY(stream_join(cuda, exec->stream, comm_stream,
+                        lanes->lane[SDG_LANE_COMM]));
+  if (exec->room)
+    exec->room->begun = true;
+  return sdg_vendor_check(cuda->cudaEventRecord(lanes->done, exec->stream),
+                          "event record");
 }
 
 static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
                              sdg_report_row_t *row, sdg_outcome_t *out) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  cudaStream_t stream = exec->stream, comm_stream = NULL;
-  events_t *own;
-  SDG_TRY(events_get(cuda, &own));
-  exec->timed = sdg_options_get()->waits ? row : NULL;
-  SDG_TRY(previous_wait(cuda, own, stream));
-  if ((exec->plan->parcels > 0 && !order->rest) || order->prefetch) {
-    SDG_TRY(sdg_comm_stream(&comm_stream));
-    SDG_TRY(stream_join(cuda, comm_stream, stream, own->lane[SDG_LANE_MAIN]));
+  cudaStream_t comm_stream = NULL;
+  const sdg_lanes_t *lanes;
+  exec->timed = sdg_options_get()->waits && !exec->room ? row : NULL;
+  SDG_TRY(lanes_open(cuda, exec, &lanes));
+  if ((exec->plan->parcels > 0 && !order->rest) || order->prefetch ||
+      exec->room) {
+    SDG_TRY(comm_stream_get(exec, &comm_stream));
+    SDG_TRY(stream_join(cuda, comm_stream, exec->stream,
+                        lanes->lane[SDG_LANE_MAIN]));
   }
   *out = (sdg_outcome_t){.vendor = 0};
   bool ahead = false;
-  SDG_TRY(steps_run(exec, order, own, comm_stream, &ahead, out));
-  if (comm_stream && ahead)
-    SDG_TRY(stream_join(cuda, stream, comm_stream, own->lane[SDG_LANE_COMM]));
-  return sdg_vendor_check(cuda->cudaEventRecord(own->done, stream),
-                          "event record");
+  SDG_TRY(steps_run(exec, order, lanes, comm_stream, &ahead, out));
+  return lanes_close(cuda, exec, lanes, comm_stream, ahead);
 }
 
 sdg_status_t sdg_exec_run_how(const sdg_plan_t *plan, const sdg_call_t *call,
@@ -447,11 +514,20 @@ sdg_status_t sdg_exec_digest(const sdg_prefetch_t *prefetch,
 
 sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (!events[channel].done)
+  if (!events[channel].lanes.done)
     return SDG_OK;
   return sdg_vendor_check(
-      cuda->cudaStreamWaitEvent(stream, events[channel].done, 0),
+      cuda->cudaStreamWaitEvent(stream, events[channel].lanes.done, 0),
       "wait for the previous call");
+}
+
+sdg_status_t sdg_exec_precede(cudaStream_t stream) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  events_t *own;
+  SDG_TRY(events_get(cuda, &own));
+  (void)stream_note(cuda, own, stream);
+  return sdg_vendor_check(cuda->cudaEventRecord(own->lanes.done, stream),
+                          "event record");
 }
 
 void sdg_exec_forget(void) {

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "src/exchange/graph.h"
 #include "src/observe/report.h"
 #include "src/plan/plan.h"
 #include "src/plan/prefetch.h"
@@ -17,7 +18,8 @@ typedef struct sdg_exec {
   char *scratch, *kept;
   char *held[SDG_HELD_MAX];
   sdg_report_row_t
-      *timed; /* waits are timed for this row; NULL: they are not */
+      *timed;             /* waits are timed for this row; NULL: they are not */
+  sdg_graph_room_t *room; /* the stream is captured; NULL: it is not */
 } sdg_exec_t;
 
 /* Returns the device address of a slab during an execution. */
@@ -53,6 +55,7 @@ typedef struct sdg_exec_how {
    * same messages; without `kept`, as the last one to be prefetched, and no
    * other plan with kept scratch may have run since. */
   bool rest;
+  sdg_graph_room_t *room; /* of the capture that the stream takes part in */
 } sdg_exec_how_t;
 sdg_status_t sdg_exec_run_how(const sdg_plan_t *plan, const sdg_call_t *call,
                               cudaStream_t stream, sdg_report_row_t *row,
@@ -67,6 +70,10 @@ sdg_status_t sdg_exec_digest(const sdg_prefetch_t *prefetch,
  * channel have enqueued so far, on any stream. Whole view: an update that was
  * made for one stream may be read by others. */
 sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) SDG_MUST_CHECK;
+
+/* Makes the calling thread's next plan wait for everything that is in `stream`
+ * now: a graph with transfers. */
+sdg_status_t sdg_exec_precede(cudaStream_t stream) SDG_MUST_CHECK;
 
 /* Call before the device is reset (src/exchange/exchange.h). */
 void sdg_exec_forget(void);

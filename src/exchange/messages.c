@@ -89,7 +89,10 @@ sdg_status_t sdg_messages_enqueue(const sdg_exec_t *exec,
                        reduces ? "a sum over ranks" : "the exchange of halos");
   }
   sdg_launch_order_end();
-  return watched ? sdg_watch_end(status, stream) : status;
+  // What is captured runs later; its launches are watched.
+  return !watched     ? status
+         : exec->room ? sdg_watch_enclosed(status)
+                      : sdg_watch_end(status, stream);
 }
 
 // Rows that no message fills become visible as NaN.

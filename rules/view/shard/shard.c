@@ -21,6 +21,7 @@
 #include "rules/vendor/sequence.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/shard/outside.h"
+#include "rules/view/shard/replay.h"
 #include "rules/view/shard/verdict.h"
 #include "src/base/options.h"
 #include "src/call/tag.h"
@@ -153,6 +154,11 @@ static void outputs_written(const sdg_call_t *call,
   }
 }
 
+// Nothing but the program's own call.
+static bool is_nothing(const sdg_plan_t *plan) {
+  return plan->literal && plan->steps == 0;
+}
+
 // Plans a call; *out_entry is NULL if it is untagged.
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
                                const sdg_op_t *op, const sdg_plan_key_t *key,
@@ -183,6 +189,8 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_shard_verdict_fini(&verdict);
   if (status != SDG_OK)
     goto fail;
+  if (!is_nothing(plan) && !plan->refusal)
+    SDG_TRY_GOTO(sdg_replay_check_new(call), fail);
   SDG_TRY_GOTO(sdg_step_connect(plan), fail);
   status = sdg_plan_cache_add(
       key, plan,
@@ -206,10 +214,13 @@ fail:
   return status;
 }
 
-static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry) {
-  cudaStream_t stream;
-  SDG_TRY(sdg_stream_of(call, &stream));
-  return sdg_prefetch_run(call, entry, stream);
+static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry,
+                             cudaStream_t stream, bool captured) {
+  if (captured)
+    return sdg_replay_record(call, entry, stream);
+  SDG_TRY(sdg_prefetch_run(call, entry, stream));
+  entry->ran |= !call->result;
+  return SDG_OK;
 }
 
 // Other ranks cannot know that memory is too small on this one. A product's
@@ -230,18 +241,21 @@ static sdg_status_t entry_run(sdg_call_t *call, const sdg_op_t *op,
     sdg_run_record_use(entry->recorded);
   if (entry->boxes)
     sdg_values_expect(call, entry->boxes);
-  SDG_TRY(sdg_divergence_check(call, op,
-                               entry->hash + sdg_prefetch_mark(call, entry)));
+  bool nothing = is_nothing(entry->plan) && entry->part == SDG_PREFETCH_NONE &&
+                 entry->leaves == SDG_PREFETCH_NONE;
+  cudaStream_t stream = NULL;
+  bool captured = false;
+  if (!nothing && !entry->plan->refusal)
+    SDG_TRY(sdg_stream_state(call, &stream, &captured));
+  uint32_t mark = captured ? SDG_REPLAY_MARK : sdg_prefetch_mark(call, entry);
+  SDG_TRY(sdg_divergence_check(call, op, entry->hash + mark, captured));
   SDG_TRY(memory_check(call));
   sdg_report_wait(entry->row, wait_ns);
   call->result = entry->plan->refusal;
   if (!call->result && entry->compared && entry->compared->due)
     SDG_TRY(sdg_compare_call(call, entry->compared));
-  bool nothing = entry->plan->literal && entry->plan->steps == 0 &&
-                 entry->part == SDG_PREFETCH_NONE &&
-                 entry->leaves == SDG_PREFETCH_NONE;
   if (!nothing && !call->result)
-    SDG_TRY(plan_run(call, entry));
+    SDG_TRY(plan_run(call, entry, stream, captured));
   else
     sdg_report_count(entry->row, entry->plan);
   if (!call->result)

@@ -254,7 +254,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
   if (entry->recorded)
     sdg_run_record_use(entry->recorded);
   uint32_t pieces = sdg_divergence_fold(sdg_contents_pieces(call, table));
-  SDG_TRY(sdg_divergence_check(call, op, entry->hash + pieces));
+  SDG_TRY(sdg_divergence_check(call, op, entry->hash + pieces, false));
   SDG_TRY(sdg_contents_compare(call, table));
   sdg_report_count(entry->row, entry->plan);
   *out_done = !entry->plan->literal;
