@@ -70,7 +70,9 @@ static void details_fini(sdg_details_t *details) {
 sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_op_t *op,
                             int64_t *out_wait_ns) {
   char parameters[PARAMETERS_BYTES] = "";
-  SDG_TRY(sdg_cost_prepare());
+  // A single rank has no strategy to choose, and may only ask for sizes.
+  if (sdg_job_size() > 1)
+    SDG_TRY(sdg_cost_prepare());
   if (sdg_op_knows(op, call))
     SDG_TRY(op->describe(call, parameters, sizeof parameters));
   int64_t sizes[SDG_AGREE_SIZES];
