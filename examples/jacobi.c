@@ -111,10 +111,17 @@ int main(int argc, char **argv) {
   CHECK(cudnnCreateConvolutionDescriptor(&conv));
   CHECK(cudnnSetConvolution2dDescriptor(
       conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  size_t bytes;
+  void *work = NULL;
+  CHECK(cudnnGetConvolutionForwardWorkspaceSize(
+      cudnn, field, filter, conv, field,
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, &bytes));
+  if (bytes)
+    CHECK(cudaMalloc(&work, bytes));
   for (int i = 0; i < steps; i++) { /* next = mean of neighbours + f / 4 */
     CHECK(cudnnConvolutionForward(cudnn, &one, field, u, filter, stencil, conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-                                  NULL, 0, &zero, field, next));
+                                  work, bytes, &zero, field, next));
     CHECK(cudnnAddTensor(cudnn, &quarter, field, f, &one, field, next));
     float *old = u;
     u = next;

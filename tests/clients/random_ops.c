@@ -51,6 +51,8 @@ static struct {
   cudnnFilterDescriptor_t filter[WINDOWS];
   cudnnConvolutionDescriptor_t conv[WINDOWS];
   float *weights[WINDOWS], *biases;
+  void *work; /* for any convolution */
+  size_t work_bytes;
   cudnnActivationDescriptor_t tanh;
   cudnnOpTensorDescriptor_t add;
   cudnnPoolingDescriptor_t pool;
@@ -92,7 +94,15 @@ static void convolutions(void) {
         windows[i].dilation, windows[i].dilation, CUDNN_CROSS_CORRELATION,
         CUDNN_DATA_FLOAT));
     g.weights[i] = filled((size_t)(size * size * g.c * g.c));
+    size_t bytes;
+    TRY(cudnnGetConvolutionForwardWorkspaceSize(
+        g.cudnn, g.full, g.filter[i], g.conv[i],
+        windows[i].stride == 1 ? g.full : g.half,
+        CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, &bytes));
+    g.work_bytes = bytes > g.work_bytes ? bytes : g.work_bytes;
   }
+  if (g.work_bytes)
+    TRY(cudaMalloc(&g.work, g.work_bytes));
 }
 
 static void setup(void) {
@@ -151,7 +161,7 @@ static void convolve(const float *x, float *y) {
   int i = (int)draw(WINDOWS);
   TRY(cudnnConvolutionForward(
       g.cudnn, &factor, g.full, x, g.filter[i], g.weights[i], g.conv[i],
-      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &beta,
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, g.work, g.work_bytes, &beta,
       windows[i].stride == 1 ? g.full : g.half, y));
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forward algorithms, their workspace and their speed. All are computed the
-// same way here, and use no workspace; each is offered where cuDNN offers it.
+// same way here, and use no workspace, even if the model of a GPU asks for one;
+// each is offered where cuDNN offers it.
 #include "src/host/cudnn/convolution/problem.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -44,10 +46,12 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     return status;
   REFUSE_IF((int)algo < 0 || algo >= CUDNN_CONVOLUTION_FWD_ALGO_COUNT,
             CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!host_problem_allows(HOST_CONV_FORWARD, &problem, (int)algo, algo),
-            CUDNN_STATUS_NOT_SUPPORTED);
-  *size = host_model_workspace(&problem.offer[HOST_CONV_FORWARD], (int)algo);
-  return CUDNN_STATUS_SUCCESS;
+  status = host_problem_refuses(
+      HOST_CONV_FORWARD, "cudnnGetConvolutionForwardWorkspaceSize",
+      __builtin_return_address(0), &problem, (int)algo, algo, SIZE_MAX);
+  if (!status)
+    *size = problem.offer[HOST_CONV_FORWARD].workspace;
+  return status;
 }
 
 // `ms` is the measured time, the same for every algorithm, or -1.
@@ -64,11 +68,9 @@ static void list(const host_conv_t *problem, cudnnMathType_t math, float ms,
             .algo = order[i],
             .status = works ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
             .time = works ? ms : -1,
-            .memory =
-                works ? host_model_workspace(&problem->offer[HOST_CONV_FORWARD],
-                                             (int)order[i])
-                      : 0,
-            .determinism = CUDNN_DETERMINISTIC,
+            .memory = works ? problem->offer[HOST_CONV_FORWARD].workspace : 0,
+            .determinism =
+                host_model_determinism(HOST_CONV_FORWARD, (int)order[i]),
             .mathType = math};
   *out_count = at;
 }

@@ -21,8 +21,8 @@ static cudnnStatus_t check_algo(const char *function,
                                 const void *workspace, size_t bytes) {
   REFUSE_IF((int)algo < 0 || algo >= CUDNN_CONVOLUTION_FWD_ALGO_COUNT,
             CUDNN_STATUS_BAD_PARAM);
-  return host_problem_refuses(HOST_CONV_FORWARD, function, problem, (int)algo,
-                              algo, workspace ? bytes : 0);
+  return host_problem_refuses(HOST_CONV_FORWARD, function, NULL, problem,
+                              (int)algo, algo, workspace ? bytes : 0);
 }
 
 cudnnStatus_t cudnnConvolutionForward(

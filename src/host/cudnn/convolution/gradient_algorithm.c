@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithms for the gradients of a convolution, their workspace and their
-// speed. All are computed the same way, and use no workspace.
+// speed. All are computed the same way, and use no workspace, even if the model
+// of a GPU asks for one.
 #include "src/host/cudnn/convolution/gradient_algorithm.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -89,12 +91,13 @@ cudnnStatus_t host_gradient_check(host_conv_kind_t kind, const char *function,
   REFUSE_IF(is_whole(problem), CUDNN_STATUS_NOT_SUPPORTED);
   const algo_t *found = find(kind, algo);
   REFUSE_IF(!found, CUDNN_STATUS_BAD_PARAM);
-  return host_problem_refuses(kind, function, problem, algo,
+  return host_problem_refuses(kind, function, NULL, problem, algo,
                               (cudnnConvolutionFwdAlgo_t)found->like,
                               workspace);
 }
 
 static cudnnStatus_t workspace_size(cudnnHandle_t handle, host_conv_kind_t kind,
+                                    const char *function, const void *asker,
                                     const struct cudnnTensorStruct *x,
                                     const struct cudnnFilterStruct *w,
                                     const struct cudnnConvolutionStruct *conv,
@@ -109,9 +112,12 @@ static cudnnStatus_t workspace_size(cudnnHandle_t handle, host_conv_kind_t kind,
   REFUSE_IF(is_whole(&problem), CUDNN_STATUS_NOT_SUPPORTED);
   const algo_t *found = find(kind, algo);
   REFUSE_IF(!found, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!allows(kind, &problem, found), CUDNN_STATUS_NOT_SUPPORTED);
-  *size = host_model_workspace(&problem.offer[kind], algo);
-  return CUDNN_STATUS_SUCCESS;
+  status =
+      host_problem_refuses(kind, function, asker, &problem, algo,
+                           (cudnnConvolutionFwdAlgo_t)found->like, SIZE_MAX);
+  if (!status)
+    *size = problem.offer[kind].workspace;
+  return status;
 }
 
 // Algorithms that work come first. `ms` is the time of each, or -1.
@@ -128,10 +134,8 @@ static void fill(host_conv_kind_t kind, const host_conv_t *problem,
           .algo = (cudnnConvolutionFwdAlgo_t)list[i].algo,
           .status = works ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
           .time = works ? ms : -1,
-          .memory =
-              works ? host_model_workspace(&problem->offer[kind], list[i].algo)
-                    : 0,
-          .determinism = CUDNN_DETERMINISTIC,
+          .memory = works ? problem->offer[kind].workspace : 0,
+          .determinism = host_model_determinism((int)kind, list[i].algo),
           .mathType = math};
       memcpy((char *)out + (size_t)at++ * sizeof result, &result,
              sizeof result);
@@ -231,8 +235,9 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t conv,
     const cudnnTensorDescriptor_t dx, cudnnConvolutionBwdDataAlgo_t algo,
     size_t *size) {
-  return workspace_size(handle, HOST_CONV_DATA, dx, w, conv, dy, (int)algo,
-                        size);
+  return workspace_size(
+      handle, HOST_CONV_DATA, "cudnnGetConvolutionBackwardDataWorkspaceSize",
+      __builtin_return_address(0), dx, w, conv, dy, (int)algo, size);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
@@ -240,7 +245,9 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t conv,
     const cudnnFilterDescriptor_t dw, cudnnConvolutionBwdFilterAlgo_t algo,
     size_t *size) {
-  return workspace_size(handle, HOST_CONV_WEIGHTS, x, dw, conv, dy, (int)algo,
+  return workspace_size(handle, HOST_CONV_WEIGHTS,
+                        "cudnnGetConvolutionBackwardFilterWorkspaceSize",
+                        __builtin_return_address(0), x, dw, conv, dy, (int)algo,
                         size);
 }
 

@@ -226,14 +226,11 @@ bool host_problem_allows(host_conv_kind_t kind, const host_conv_t *problem,
 }
 
 cudnnStatus_t host_problem_refuses(host_conv_kind_t kind, const char *function,
+                                   const void *asker,
                                    const host_conv_t *problem, int algo,
                                    cudnnConvolutionFwdAlgo_t like,
                                    size_t workspace) {
-  bool offered = (problem->offer[kind].algorithms >> algo & 1) != 0;
-  bool enough = workspace >= host_model_workspace(&problem->offer[kind], algo);
-  if (exists(problem, like) && (!offered || !enough))
-    host_model_print_convolution(function);
-  REFUSE_IF(!exists(problem, like) || !offered, CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(!enough, CUDNN_STATUS_BAD_PARAM);
-  return CUDNN_STATUS_SUCCESS;
+  REFUSE_IF(!exists(problem, like), CUDNN_STATUS_NOT_SUPPORTED);
+  return host_model_check_convolution(function, asker, &problem->offer[kind],
+                                      algo, workspace);
 }

@@ -23,8 +23,9 @@ bool host_problem_allows(host_conv_kind_t kind, const host_conv_t *problem,
                          int algo, cudnnConvolutionFwdAlgo_t like);
 
 /* Refuses a call of `function` with an algorithm that is not allowed, or with
- * too small a workspace (bytes). */
+ * too small a workspace (bytes). asker: host_model_check_convolution. */
 cudnnStatus_t host_problem_refuses(host_conv_kind_t kind, const char *function,
+                                   const void *asker,
                                    const host_conv_t *problem, int algo,
                                    cudnnConvolutionFwdAlgo_t like,
                                    size_t workspace);

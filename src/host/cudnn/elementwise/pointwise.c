@@ -18,7 +18,7 @@ static cudnnStatus_t queue(cudnnHandle_t handle, const host_loop_t *loop) {
 
 // Whether the loops compute these types and layouts.
 static cudnnStatus_t check(const struct cudnnTensorStruct *t) {
-  REFUSE_IF(t->rank < 3, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(t->rank < 2, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(host_type_vector(t->type) > 1 || t->vector_length > 1,
             CUDNN_STATUS_NOT_SUPPORTED);
   for (int i = 0; i < t->rank; i++)
@@ -236,8 +236,10 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
                 (is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
             CUDNN_STATUS_NOT_SUPPORTED);
   const host_model_call_t model = {
-      3, {{a, a_data}, {unary ? a : b, unary ? a_data : b_data}, {c, c_data}}};
-  cudnnStatus_t status = host_model_check("cudnnOpTensor", &model);
+      .operands = 3,
+      .operand = {
+          {a, a_data}, {unary ? a : b, unary ? a_data : b_data}, {c, c_data}}};
+  cudnnStatus_t status = host_model_check(__func__, "cudnnOpTensor", &model);
   host_loop_t loop;
   if (!status)
     status = start(&loop, HOST_LOOP_OP, c, c_data);

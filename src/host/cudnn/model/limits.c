@@ -3,6 +3,7 @@
 // limit.
 #include "src/host/cudnn/model/model.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,10 @@ static int type_of(const host_model_call_t *call, int operand) {
   default:
     return OTHER;
   }
+}
+
+static bool has_equal_types(const host_model_call_t *call, int a, int b) {
+  return call->operand[a].tensor->type == call->operand[b].tensor->type;
 }
 
 // Strides of dimensions of extent 1 count.
@@ -86,7 +91,12 @@ static bool op_types(const host_model_call_t *call) {
 static bool op_memory(const host_model_call_t *call) {
   const void *a = call->operand[0].data, *b = call->operand[1].data,
              *c = call->operand[2].data;
-  return (c != a || equal_strides(call, 0, 2)) && (c != b || b == a);
+  bool like_a = equal_strides(call, 0, 2) && has_equal_types(call, 0, 2);
+  return (c != a || like_a) && (c != b || b == a);
+}
+
+static bool reduce_compute(const host_model_call_t *call) {
+  return call->inner == CUDNN_DATA_FLOAT || call->inner == CUDNN_DATA_DOUBLE;
 }
 
 static bool all_strides(const host_model_call_t *call) {
@@ -102,6 +112,11 @@ static bool first_two_strides(const host_model_call_t *call) {
 
 static bool strides_in_pairs(const host_model_call_t *call) {
   return equal_strides(call, 0, 1) && equal_strides(call, 2, 3);
+}
+
+static bool wide_scales(const host_model_call_t *call) {
+  return call->inner ==
+         (type_of(call, 0) == F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
 }
 
 // N H W C in memory, without gaps.
@@ -151,14 +166,14 @@ static const limit_t limits[] = {
      "4 or 5 dimensions; A and B have one type, and C has it, too; or C is "
      "f16 or bf16 for f32, f32 for f16 or bf16"},
     {"cudnnOpTensor", 0, 8, ANY, op_memory,
-     "C in the memory of A if their strides are equal, and never in that of "
-     "B"},
+     "C in the memory of A if their descriptors are equal, and never in that "
+     "of B"},
     {"cudnnSetTensor", 4, 5, F32 | F64 | F16 | BF16 | I8, NULL,
      "4 or 5 dimensions; types f32 f64 f16 bf16 i8"},
     {"cudnnScaleTensor", 4, 5, F32 | F64 | F16 | BF16 | I8, NULL,
      "4 or 5 dimensions; types f32 f64 f16 bf16 i8"},
-    {"cudnnReduceTensor", 3, 8, F32 | F64 | F16, NULL,
-     "3 to 8 dimensions; types f32 f64 f16, not bf16"},
+    {"cudnnReduceTensor", 3, 8, F32 | F64 | F16, reduce_compute,
+     "3 to 8 dimensions; types f32 f64 f16, not bf16; computed in f32 or f64"},
     {"cudnnSoftmaxForward", 3, 8, F32 | F64 | F16 | BF16, NULL,
      "3 to 8 dimensions; types f32 f64 f16 bf16"},
     {"cudnnSoftmaxBackward", 3, 8, F32 | F64 | F16 | BF16, first_two_strides,
@@ -169,8 +184,11 @@ static const limit_t limits[] = {
     {"cudnnPoolingForward", 4, 5, ANY, NULL, "4 or 5 dimensions"},
     {"cudnnPoolingBackward", 4, 5, ANY, strides_in_pairs,
      "4 or 5 dimensions; y and dy have equal strides, and x and dx"},
-    {"cudnnBatchNormalization", 4, 5, F32 | F64 | F16 | BF16, NULL,
-     "4 or 5 dimensions; types f32 f64 f16 bf16"},
+    {"cudnnBatchNormalization", 4, 5, F32 | F64 | F16 | BF16, wide_scales,
+     "4 or 5 dimensions; types f32 f64 f16 bf16, with scales in f32 (of f64 in "
+     "f64)"},
+    {"cudnnBatchNormalization with an activation", 4, 4, F16, wide_scales,
+     "scales in f32"},
     {"cudnnBatchNormalization with an activation", 4, 4, F16, packed_nhwc,
      "packed NHWC tensors in half"},
     {"cudnnLRNCrossChannel", 4, 5, F32 | F64 | F16, packed_volumes,
@@ -190,7 +208,7 @@ static bool within(const limit_t *limit, const host_model_call_t *call) {
   return !limit->rule || limit->rule(call);
 }
 
-cudnnStatus_t host_model_check(const char *function,
+cudnnStatus_t host_model_check(const char *entry, const char *function,
                                const host_model_call_t *call) {
   static bool printed[LIMITS];
   if (!host_model_is_hopper())
@@ -198,19 +216,19 @@ cudnnStatus_t host_model_check(const char *function,
   for (int i = 0; i < LIMITS; i++) {
     if (strcmp(limits[i].function, function) != 0 || within(&limits[i], call))
       continue;
-    host_model_print(&printed[i], function, limits[i].text);
+    host_model_print(&printed[i], entry, limits[i].text);
     return host_refuse(CUDNN_STATUS_NOT_SUPPORTED, limits[i].text);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t
-host_model_check_tensors(const char *function, int count,
+host_model_check_tensors(const char *entry, const char *function, int count,
                          const struct cudnnTensorStruct *const tensors[]) {
   host_model_call_t call = {.operands = count};
   for (int i = 0; i < count; i++)
     call.operand[i].tensor = tensors[i];
-  return host_model_check(function, &call);
+  return host_model_check(entry, function, &call);
 }
 
 // ---- the option ------------------------------------------------------------
@@ -228,6 +246,13 @@ static void option_read(void) {
             "sundog host device: SUNDOG_HOST_MODEL=%s is neither hopper nor "
             "any: any is taken\n",
             text);
+}
+
+bool host_model_interposes(const void *address) {
+  Dl_info own, first;
+  const void *name = dlsym(RTLD_DEFAULT, "cudnnCreate");
+  return name && dladdr(address, &own) && dladdr(name, &first) &&
+         own.dli_fbase == first.dli_fbase;
 }
 
 bool host_model_is_hopper(void) {

@@ -19,21 +19,23 @@ typedef struct {
     const struct cudnnTensorStruct *tensor;
     const void *data; /* compared, never read */
   } operand[HOST_MODEL_OPERANDS];
+  /* The type that a reduction is computed in; the type of scales. */
+  cudnnDataType_t inner;
 } host_model_call_t;
 
 /* SUCCESS, or NOT_SUPPORTED if the limits of `function` refuse the call. The
- * first refusal by each limit is printed. */
-cudnnStatus_t host_model_check(const char *function,
+ * first refusal by each limit is printed, with the name of the entry. */
+cudnnStatus_t host_model_check(const char *entry, const char *function,
                                const host_model_call_t *call);
 
 /* The same for `count` tensors whose addresses do not matter. */
 cudnnStatus_t
-host_model_check_tensors(const char *function, int count,
+host_model_check_tensors(const char *entry, const char *function, int count,
                          const struct cudnnTensorStruct *const tensors[]);
 
 #define HOST_MODEL_CHECK(function, ...)                                        \
   host_model_check_tensors(                                                    \
-      #function,                                                               \
+      __func__, #function,                                                     \
       (int)(sizeof((const struct cudnnTensorStruct *[]){__VA_ARGS__}) /        \
             sizeof(void *)),                                                   \
       (const struct cudnnTensorStruct *[]){__VA_ARGS__})
@@ -41,14 +43,9 @@ host_model_check_tensors(const char *function, int count,
 /* What a convolution or one of its gradients may use. */
 typedef struct {
   unsigned algorithms; /* bit a: algorithm a exists for these tensors */
-  unsigned without;    /* bit a: algorithm a needs no workspace */
-  size_t workspace;    /* bytes that each other algorithm needs */
+  size_t workspace;    /* bytes that each algorithm needs */
+  int row;             /* the limit that leaves no algorithm */
 } host_model_offer_t;
-
-static inline size_t host_model_workspace(const host_model_offer_t *offer,
-                                          int algorithm) {
-  return offer->without >> algorithm & 1 ? 0 : offer->workspace;
-}
 
 /* The offers for forward (0), data gradient (1) and filter gradient (2), as
  * host_conv_kind_t numbers them. Without a model: every algorithm, no
@@ -57,12 +54,23 @@ void host_model_convolution(const struct cudnnTensorStruct *x,
                             const struct cudnnTensorStruct *y,
                             host_model_offer_t out[3]);
 
-/* Prints once that `function` has no such algorithm for these tensors, or that
- * its workspace is too small. */
-void host_model_print_convolution(const char *function);
+/* NOT_SUPPORTED if the offer lacks the algorithm, BAD_PARAM if it needs more
+ * than `workspace` bytes. The first refusal by each limit is printed; `asker`
+ * is NULL for calls, and the return address of queries. */
+cudnnStatus_t host_model_check_convolution(const char *function,
+                                           const void *asker,
+                                           const host_model_offer_t *offer,
+                                           int algorithm, size_t workspace);
+
+/* Whether an algorithm of a host_conv_kind_t computes the same bits again. */
+cudnnDeterminism_t host_model_determinism(int kind, int algorithm);
 
 /* True under SUNDOG_HOST_MODEL=hopper. */
 bool host_model_is_hopper(void);
+
+/* Whether this address is in a library that stands before cuDNN's names: what
+ * it asks is not the program's question. */
+bool host_model_interposes(const void *address);
 
 /* Prints that `function` is refused, its limit and the remedy, unless *printed;
  * then sets it. */

@@ -4,6 +4,7 @@
 
 #include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/descriptor/life.h"
+#include "src/host/cudnn/model/model.h"
 
 bool host_bn_mode_known(cudnnBatchNormMode_t mode) {
   return host_in_range(mode, CUDNN_BATCHNORM_PER_ACTIVATION,
@@ -65,4 +66,21 @@ cudnnStatus_t host_bn_fuse(host_bn_t *bn, cudnnBatchNormOps_t ops,
                 (!bn->swish || bn->kind == HOST_BN_BACKWARD),
             CUDNN_STATUS_NOT_SUPPORTED);
   return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t
+host_bn_model(const char *entry, cudnnBatchNormOps_t ops,
+              const struct cudnnTensorStruct *params,
+              const struct cudnnTensorStruct *x,
+              const struct cudnnTensorStruct *const others[HOST_BN_OTHERS]) {
+  host_model_call_t call = {
+      .operands = 1, .operand = {{.tensor = x}}, .inner = params->type};
+  for (int i = 0; i < HOST_BN_OTHERS; i++)
+    if (others[i])
+      call.operand[call.operands++].tensor = others[i];
+  return host_model_check(entry,
+                          ops == CUDNN_BATCHNORM_OPS_BN
+                              ? "cudnnBatchNormalization"
+                              : "cudnnBatchNormalization with an activation",
+                          &call);
 }

@@ -24,6 +24,15 @@ cudnnStatus_t host_bn_param(const host_bn_t *bn,
                             const struct cudnnTensorStruct *t, const void *p,
                             host_view_t *out);
 
+/* What the model of a GPU refuses of normalisations with these operations, of x
+ * and `others`, of which some may be NULL. */
+enum { HOST_BN_OTHERS = 4 };
+cudnnStatus_t
+host_bn_model(const char *entry, cudnnBatchNormOps_t ops,
+              const struct cudnnTensorStruct *params,
+              const struct cudnnTensorStruct *x,
+              const struct cudnnTensorStruct *const others[HOST_BN_OTHERS]);
+
 /* The operations fused behind the normalisation. */
 cudnnStatus_t host_bn_fuse(host_bn_t *bn, cudnnBatchNormOps_t ops,
                            const struct cudnnActivationStruct *activation);

@@ -5,7 +5,6 @@
 #include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/descriptor/life.h"
 #include "src/host/cudnn/normalization/args.h"
-#include "src/host/cudnn/model/model.h"
 
 static bool run(void *job) {
   return host_bn_run(job);
@@ -40,8 +39,6 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
   cudnnStatus_t status = host_bn_begin(&bn, HOST_BN_INFERENCE, mode, alpha,
                                        beta, epsilon, x, x_data);
   if (!status)
-    status = HOST_MODEL_CHECK(cudnnBatchNormalization, x, y);
-  if (!status)
     status = host_bn_data(&bn, y, y_data, &bn.y);
   if (!status)
     status = host_bn_param(&bn, params, scale, &bn.scale);
@@ -51,19 +48,11 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
     status = host_bn_param(&bn, params, mean, &bn.mean);
   if (!status)
     status = host_bn_param(&bn, params, variance, &bn.variance);
+  if (!status)
+    status =
+        host_bn_model(__func__, CUDNN_BATCHNORM_OPS_BN, params, x,
+                      (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){y});
   return status ? status : host_work_queue(handle, run, &bn, sizeof bn);
-}
-
-// x, and y or a gradient.
-static cudnnStatus_t model_check(cudnnBatchNormOps_t ops,
-                                 const struct cudnnTensorStruct *x,
-                                 const struct cudnnTensorStruct *y) {
-  const struct cudnnTensorStruct *tensors[] = {x, y};
-  return host_model_check_tensors(ops == CUDNN_BATCHNORM_OPS_BN
-                                      ? "cudnnBatchNormalization"
-                                      : "cudnnBatchNormalization with an "
-                                        "activation",
-                                  2, tensors);
 }
 
 cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
@@ -106,7 +95,9 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
   if (!status)
     status = host_bn_param(&bn, params, saved_invstd, &bn.saved_invstd);
   if (!status)
-    status = model_check(ops, x, y);
+    status = host_bn_model(__func__, ops, params, x,
+                           (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){
+                               y, bn.z.data ? z : NULL});
   bn.factor = factor;
   return status ? status : host_work_queue(handle, run, &bn, sizeof bn);
 }
@@ -170,9 +161,10 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
     status = host_bn_param(&bn, params, saved_invstd, &bn.saved_invstd);
   if (status)
     return status;
-  status = model_check(ops, x, dy);
-  if (!status)
-    status = model_check(ops, x, dx);
+  status =
+      host_bn_model(__func__, ops, params, x,
+                    (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){
+                        bn.relu ? y : NULL, dy, dx, bn.dz.data ? dz : NULL});
   if (status)
     return status;
   bn.alpha_param = host_scalar(alpha_param, x->type);

@@ -83,6 +83,9 @@ cudnnStatus_t cudnnNormalizationForwardInference(
     s = host_bn_param(&bn, stats, mean, &bn.mean);
   if (!s)
     s = host_bn_param(&bn, stats, variance, &bn.variance);
+  if (!s)
+    s = host_bn_model(__func__, CUDNN_BATCHNORM_OPS_BN, params, x,
+                      (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){y});
   return s ? s : host_work_queue(handle, run, &bn, sizeof bn);
 }
 
@@ -129,6 +132,10 @@ cudnnStatus_t cudnnNormalizationForwardTraining(
     s = host_bn_param(&bn, stats, saved_mean, &bn.saved_mean);
   if (!s)
     s = host_bn_param(&bn, stats, saved_invstd, &bn.saved_invstd);
+  if (!s)
+    s = host_bn_model(__func__, (cudnnBatchNormOps_t)ops, params, x,
+                      (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){
+                          y, bn.z.data ? z : NULL});
   bn.factor = factor;
   return s ? s : host_work_queue(handle, run, &bn, sizeof bn);
 }
@@ -182,6 +189,10 @@ cudnnStatus_t cudnnNormalizationBackward(
     s = host_bn_param(&bn, stats, saved_mean, &bn.saved_mean);
   if (!s)
     s = host_bn_param(&bn, stats, saved_invstd, &bn.saved_invstd);
+  if (!s)
+    s = host_bn_model(__func__, (cudnnBatchNormOps_t)ops, params, x,
+                      (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){
+                          bn.relu ? y : NULL, dy, dx, bn.dz.data ? dz : NULL});
   if (s)
     return s;
   bn.alpha_param = host_scalar(alpha_param, x->type);

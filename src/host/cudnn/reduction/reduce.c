@@ -190,7 +190,10 @@ cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
   job_t job = {.how = *reduce,
                .alpha = host_scalar(alpha, c->type),
                .beta = host_scalar(beta, c->type)};
-  status = HOST_MODEL_CHECK(cudnnReduceTensor, a, c);
+  const host_model_call_t model = {.operands = 2,
+                                   .operand = {{a, a_data}, {c, c_data}},
+                                   .inner = reduce->compute_type};
+  status = host_model_check(__func__, "cudnnReduceTensor", &model);
   if (!status)
     status = host_view_init(a, a_data, &job.a);
   if (!status)
