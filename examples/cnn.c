@@ -11,12 +11,11 @@
 #include "common.h"
 
 enum { IMAGES = 6, CLASSES = 3, CHANNELS = 8, STEPS = 60 };
-enum { ROWS = 44, COLUMNS = 24 };
+enum { ROWS = 44, COLUMNS = 24, ROOM = 1 << 20 };
 static const float one = 1, zero = 0, rate = -0.3f / IMAGES;
 static cudnnHandle_t cudnn;
-static void *work; /* for whichever convolution runs */
-static size_t work_bytes;
 static cudnnActivationDescriptor_t relu;
+static void *work; /* room for copies of a layer's tensors */
 
 typedef struct tensor {
   cudnnTensorDescriptor_t desc;
@@ -24,8 +23,7 @@ typedef struct tensor {
   float *at, *grad;
 } tensor_t;
 
-/* A convolution of k by k and ReLU; for k = 1, on the means over the
- * image, without ReLU: a linear layer. */
+/* A convolution of k by k and ReLU; k = 1: a linear layer, without ReLU. */
 typedef struct layer {
   tensor_t x, y;
   cudnnFilterDescriptor_t filter;
@@ -45,27 +43,6 @@ static tensor_t tensor(int n, int c, int h, int w) {
                     device_floats(count, NULL)};
 }
 
-/* Makes the workspace as large as the layer's convolution and gradients want
- * it. */
-static void workspace(const layer_t *l) {
-  const tensor_t *x = &l->x, *y = &l->y;
-  size_t bytes[3];
-  CHECK(cudnnGetConvolutionForwardWorkspaceSize(
-      cudnn, x->desc, l->filter, l->conv, y->desc,
-      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, &bytes[0]));
-  CHECK(cudnnGetConvolutionBackwardDataWorkspaceSize(
-      cudnn, l->filter, y->desc, l->conv, x->desc,
-      CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, &bytes[1]));
-  CHECK(cudnnGetConvolutionBackwardFilterWorkspaceSize(
-      cudnn, x->desc, y->desc, l->conv, l->filter,
-      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, &bytes[2]));
-  for (int i = 0; i < 3; i++)
-    if (bytes[i] > work_bytes) {
-      CHECK(cudaFree(work));
-      CHECK(cudaMalloc(&work, work_bytes = bytes[i]));
-    }
-}
-
 static layer_t layer(tensor_t x, int channels, int k, int stride) {
   layer_t l = {.x = x, .with_relu = k > 1};
   float host[CHANNELS * CHANNELS * 9];
@@ -80,7 +57,6 @@ static layer_t layer(tensor_t x, int channels, int k, int stride) {
   CHECK(cudnnSetConvolution2dDescriptor(l.conv, k / 2, k / 2, stride, stride, 1,
                                         1, CUDNN_CROSS_CORRELATION,
                                         CUDNN_DATA_FLOAT));
-  workspace(&l);
   return l;
 }
 
@@ -89,27 +65,25 @@ static void forward(layer_t *l) {
   CHECK(cudnnConvolutionForward(cudnn, &one, l->x.desc, l->x.at, l->filter,
                                 l->weights, l->conv,
                                 CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, work,
-                                work_bytes, &zero, y->desc, y->at));
+                                ROOM, &zero, y->desc, y->at));
   if (l->with_relu)
     CHECK(cudnnActivationForward(cudnn, relu, &one, y->desc, y->at, &zero,
                                  y->desc, y->at));
 }
 
-/* The gradients; with alpha the rate and beta 1 cuDNN adds the second, as a
- * step of gradient descent, to the weights. */
+/* cuDNN adds the weights' gradient to them, times the rate: a descent. */
 static void backward(layer_t *l) {
   tensor_t *x = &l->x, *y = &l->y;
   if (l->with_relu)
     CHECK(cudnnActivationBackward(cudnn, relu, &one, y->desc, y->at, y->desc,
                                   y->grad, y->desc, y->at, &zero, y->desc,
                                   y->grad));
-  CHECK(cudnnConvolutionBackwardData(cudnn, &one, l->filter, l->weights,
-                                     y->desc, y->grad, l->conv,
-                                     CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, work,
-                                     work_bytes, &zero, x->desc, x->grad));
+  CHECK(cudnnConvolutionBackwardData(
+      cudnn, &one, l->filter, l->weights, y->desc, y->grad, l->conv,
+      CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, work, ROOM, &zero, x->desc, x->grad));
   CHECK(cudnnConvolutionBackwardFilter(
       cudnn, &rate, x->desc, x->at, y->desc, y->grad, l->conv,
-      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, work, work_bytes, &one, l->filter,
+      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, work, ROOM, &one, l->filter,
       l->weights));
 }
 
@@ -142,6 +116,7 @@ static double loss(const tensor_t *y) {
 int main(void) {
   double first = 0, last = 0;
   CHECK(cudnnCreate(&cudnn));
+  CHECK(cudaMalloc(&work, ROOM));
   CHECK(cudnnCreateActivationDescriptor(&relu));
   CHECK(cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU,
                                      CUDNN_PROPAGATE_NAN, 0));

@@ -51,12 +51,19 @@ int main(int argc, char **argv) {
                                    1, 1, 3, 3));
   CUDNN(cudnnSetConvolution2dDescriptor(
       conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  size_t space_bytes;
+  void *space = NULL;
+  CUDNN(cudnnGetConvolutionForwardWorkspaceSize(
+      cudnn, tensor, filter, conv, tensor,
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, &space_bytes));
+  if (space_bytes)
+    CUDA(cudaMalloc(&space, space_bytes));
   for (int step = 0; step < steps; step++) {
     float product = 0, norm = 0;
     CUDNN(cudnnConvolutionForward(
         cudnn, &one, tensor, x, filter, weights, conv,
-        CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0, &zero,
-        tensor, y));
+        CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, space, space_bytes,
+        &zero, tensor, y));
     if (values) {
       blas(cublasSdot(cublas, count, y, 1, y, 1, &product));
       blas(cublasSnrm2(cublas, count, y, 1, &norm));

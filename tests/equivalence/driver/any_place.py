@@ -113,6 +113,8 @@ def run_any_place(runner, options, report):
         if not case or options.only and not re.search(options.only,
                                                       case["op"]):
             continue
+        if not runner.accepted([case]):
+            continue
         count += 1
         runner.refusals = 0
         for what in runner.faults([case]).values():
@@ -120,5 +122,6 @@ def run_any_place(runner, options, report):
             report(runner, case, what, options)
         refused += runner.refusals
     print(f"{count} calls of operands anywhere (seed {options.seed}), "
-          f"{refused} refused, {failed} failed")
+          f"{refused} refused, {failed} failed; one device refused "
+          f"{runner.refused_alone} others")
     return failed

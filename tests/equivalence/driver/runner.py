@@ -114,7 +114,7 @@ class Runner:
         self.env.setdefault("OMP_NUM_THREADS", "1")
         # The host device fills new memory with other values than zeros.
         self.env["SUNDOG_HOST_POISON"] = "yes"
-        self.model = "any"
+        self.model = "hopper"
         self.refused_alone = 0
 
     def set_model(self, model):
@@ -125,8 +125,9 @@ class Runner:
         return any(family_of(case).preload for case in cases)
 
     def accepted(self, cases):
-        """Returns the cases that one device accepts under the model."""
-        if self.model == "any" or not cases:
+        """Returns the cases that one device accepts: a GPU, or the host device
+        under the model."""
+        if (self.device == "host" and self.model == "any") or not cases:
             return cases
         write_script(os.path.join(self.folder, "whole"), cases)
         setting = Setting.of(cases[0], self.view)
@@ -302,5 +303,5 @@ def repeat_line(runner, case):
         ["tests/equivalence/driver/run",
          *(["--device", runner.device] if runner.device != "host" else []),
          *(["--view", runner.view] if runner.view != "shard" else []),
-         *(["--model", runner.model] if runner.model != "any" else []),
+         *(["--model", runner.model] if runner.model != "hopper" else []),
          "--case", shlex.quote(line_of(case))])

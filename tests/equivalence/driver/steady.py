@@ -116,6 +116,7 @@ def run_steady(runner, options, draw_batch):
         cases = [case for case in draw_batch(rng, runner.view, options)
                  if is_steady(runner, case)]
         batch += 1
+        cases = runner.accepted(cases)
         if not cases:
             continue
         setting = Setting.of(cases[0], runner.view)

@@ -6,6 +6,7 @@
 
 #include "tests/calls.h"
 #include "tests/unit/harness.h"
+#include "tests/workspace.h"
 
 enum { SIDE = 6, CELLS = SIDE * SIDE };
 
@@ -37,8 +38,8 @@ static void calls(cudnnHandle_t handle, float *x, float *w, float *y) {
   OK(cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU,
                                   CUDNN_NOT_PROPAGATE_NAN, 0));
   OK(cudnnConvolutionForward(handle, &one, image, x, kernel, w, conv,
-                             CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0,
-                             &one, image, y));
+                             CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                             workspace(), WORKSPACE_BYTES, &one, image, y));
   OK(cudnnAddTensor(handle, &two, image, x, &one, image, y));
   OK(cudnnActivationForward(handle, relu, &one, image, y, &zero, image, y));
   OK(cudnnDestroyActivationDescriptor(relu));

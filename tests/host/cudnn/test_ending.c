@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/workspace.h"
+
 enum { ROUNDS = 30, CALLS = 30, CHANNELS = 16, EXTENT = 40 };
 
 #define CHECK(call)                                                            \
@@ -46,7 +48,8 @@ static _Noreturn void program(useconds_t pause_us) {
   for (int i = 0; i < CALLS; i++)
     CHECK(cudnnConvolutionBackwardFilter(cudnn, &one, field, x, field, dy, conv,
                                          CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0,
-                                         NULL, 0, &zero, filter, dw));
+                                         workspace(), WORKSPACE_BYTES, &zero,
+                                         filter, dw));
   usleep(pause_us);
   exit(EXIT_SUCCESS);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/calls.h"
+#include "tests/workspace.h"
 
 /* A device may not support pooling; only the call counts. */
 static void pool(cudnnStatus_t status) {
@@ -71,7 +72,7 @@ int main(int argc, char **argv) {
   for (int step = 0; step < atoi(argv[1]); step++) {
     CHECK(cudnnConvolutionForward(cudnn, &one, x, a, filter, w, conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-                                  NULL, 0, &zero, y, b));
+                                  workspace(), WORKSPACE_BYTES, &zero, y, b));
     CHECK(cudnnActivationForward(cudnn, relu, &one, y, b, &zero, y, b));
     pool(cudnnPoolingForward(cudnn, small, &one, y, b, &zero, half, c));
     pool(cudnnPoolingForward(cudnn, whole, &one, half, c, &zero, head, b));

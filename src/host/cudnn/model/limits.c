@@ -238,13 +238,11 @@ static bool is_hopper;
 
 static void option_read(void) {
   const char *text = getenv("SUNDOG_HOST_MODEL");
-  if (!text || !*text || strcmp(text, "any") == 0)
-    return;
-  is_hopper = strcmp(text, "hopper") == 0;
-  if (!is_hopper)
+  is_hopper = !text || strcmp(text, "any") != 0;
+  if (text && *text && is_hopper && strcmp(text, "hopper") != 0)
     fprintf(stderr,
             "sundog host device: SUNDOG_HOST_MODEL=%s is neither hopper nor "
-            "any: any is taken\n",
+            "any: hopper is taken\n",
             text);
 }
 

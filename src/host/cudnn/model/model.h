@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What cuDNN 9.19 refuses on a Hopper GPU, though the host device could compute
- * it. SUNDOG_HOST_MODEL=hopper refuses it here, too, with the same status, so
- * that a program which runs on the host device finds no other limits on a GPU.
+ * it. It is refused here, too, with the same status, so that a program which
+ * runs on the host device finds no other limits on a GPU. SUNDOG_HOST_MODEL=any
+ * computes it.
  *
  * The limits are those that cuDNN's own host code shows for an H100: what is
  * refused here is refused there. Calls that no limit names are computed. */
@@ -65,7 +66,7 @@ cudnnStatus_t host_model_check_convolution(const char *function,
 /* Whether an algorithm of a host_conv_kind_t computes the same bits again. */
 cudnnDeterminism_t host_model_determinism(int kind, int algorithm);
 
-/* True under SUNDOG_HOST_MODEL=hopper. */
+/* True unless SUNDOG_HOST_MODEL=any. */
 bool host_model_is_hopper(void);
 
 /* Whether this address is in a library that stands before cuDNN's names: what

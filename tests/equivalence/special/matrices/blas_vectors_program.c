@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "tests/calls.h"
+#include "tests/workspace.h"
 
 #ifdef DOUBLE
 typedef double real_t;
@@ -97,8 +98,8 @@ static void convolve(int from, int to, bool gaps) {
     host[place(to) + i / W * pitch + i % W] = y[i];
   CHECK(cudnnConvolutionForward(
       cudnn, &one, tensors[gaps], device + place(from), filter, weights, conv,
-      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0, &zero,
-      tensors[gaps], device + place(to)));
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace(),
+      WORKSPACE_BYTES, &zero, tensors[gaps], device + place(to)));
 }
 
 // A vector whose elements have `width` numbers each.

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/calls.h"
+#include "tests/workspace.h"
 
 enum { H = 6, W = 5, KINDS = 4, CALLS = 12 };
 
@@ -35,17 +36,17 @@ static cudnnStatus_t convolve(void) {
   static const float one = 1, zero = 0;
   return cudnnConvolutionForward(
       g.cudnn, &one, g.x, g.from, g.w, g.filter, g.conv,
-      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0, &zero, g.x,
-      g.to);
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace(),
+      WORKSPACE_BYTES, &zero, g.x, g.to);
 }
 
 // A sum over all ranks; the gradient of the output is the input.
 static cudnnStatus_t differentiate(void) {
   static const float one = 1, zero = 0;
-  return cudnnConvolutionBackwardFilter(g.cudnn, &one, g.x, g.from, g.x, g.from,
-                                        g.conv,
-                                        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
-                                        NULL, 0, &zero, g.w, g.filter_gradient);
+  return cudnnConvolutionBackwardFilter(
+      g.cudnn, &one, g.x, g.from, g.x, g.from, g.conv,
+      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, workspace(), WORKSPACE_BYTES, &zero,
+      g.w, g.filter_gradient);
 }
 
 static void describe(void) {

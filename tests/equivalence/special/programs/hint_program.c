@@ -47,6 +47,7 @@
 #include <string.h>
 
 #include "src/sundog.h"
+#include "tests/workspace.h"
 
 enum { TENSORS = 26, SHOWN = 8, FAR = 1 << 18 };
 
@@ -148,15 +149,15 @@ static void convolve(int x, int y, int backward) {
   if (!backward) {
     check((int)cudnnConvolutionForward(
               handle, &one, tensors[x].desc, tensors[x].data, filter, w, conv,
-              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &zero,
-              tensors[y].desc, tensors[y].data),
+              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, workspace(),
+              WORKSPACE_BYTES, &zero, tensors[y].desc, tensors[y].data),
           "conv");
     return;
   }
   check((int)cudnnConvolutionBackwardFilter(
             handle, &one, tensors[x].desc, tensors[x].data, tensors[y].desc,
-            tensors[y].data, conv, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, NULL, 0,
-            &zero, filter, w),
+            tensors[y].data, conv, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
+            workspace(), WORKSPACE_BYTES, &zero, filter, w),
         "wgrad");
   check((int)cudaMemcpy(host, w, sizeof *host, cudaMemcpyDeviceToHost),
         "print");
@@ -190,8 +191,8 @@ static void sum_near(int x, int y) {
   }
   check((int)cudnnConvolutionForward(
             handle, &near_factor, tensors[x].desc, tensors[x].data, filter, w,
-            near_conv, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &zero,
-            tensors[y].desc, tensors[y].data),
+            near_conv, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, workspace(),
+            WORKSPACE_BYTES, &zero, tensors[y].desc, tensors[y].data),
         "near");
 }
 

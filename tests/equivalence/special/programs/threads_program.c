@@ -19,6 +19,7 @@
 
 #include "src/sundog.h"
 #include "tests/calls.h"
+#include "tests/workspace.h"
 
 enum { N = 2, C = 3, WIDTH = 17, THREADS = 4, FIELDS = 2, FILTERS = 2 };
 
@@ -130,8 +131,9 @@ static void call_random(worker_t *w) {
   if (kind < 5)
     CHECK(cudnnConvolutionForward(
         w->handle, &half, desc, w->field[from], g.filter_desc[k], g.filter[k],
-        g.conv[k], CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0,
-        kind < 3 ? &zero : &quarter, desc, w->field[1 - from]));
+        g.conv[k], CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+        workspace(), WORKSPACE_BYTES, kind < 3 ? &zero : &quarter, desc,
+        w->field[1 - from]));
   else
     CHECK(cudnnAddTensor(w->handle, &half, desc, w->field[from], &quarter, desc,
                          w->field[1 - from]));

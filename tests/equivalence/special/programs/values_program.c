@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "tests/calls.h"
+#include "tests/workspace.h"
 
 enum { N = 2, C = 4, H = 6, W = 5, K = 3, COUNT = N * C * H * W, GAP = 7 };
 
@@ -136,8 +137,8 @@ static void convolve(const net_t *net) {
   tell("convolution",
        (int)cudnnConvolutionForward(
            cudnn, &one, net->x, data.x, net->w, data.w, net->conv,
-           CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0, &zero,
-           net->x, data.y));
+           CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace(),
+           WORKSPACE_BYTES, &zero, net->x, data.y));
 }
 
 // A convolution writes the first sample of x.
@@ -148,8 +149,8 @@ static void half_make(const net_t *net) {
                                    CUDNN_DATA_FLOAT, 1, C, H, W));
   tell("half", (int)cudnnConvolutionForward(
                    cudnn, &one, one_sample, data.y, net->w, data.w, net->conv,
-                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0,
-                   &zero, one_sample, data.x));
+                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                   workspace(), WORKSPACE_BYTES, &zero, one_sample, data.x));
   CHECK(cudnnDestroyTensorDescriptor(one_sample));
 }
 
@@ -170,8 +171,8 @@ static void step(const net_t *net, int number) {
                         8, data.b, 6, &zero, data.z, 8));
   tell("gradient", (int)cudnnConvolutionBackwardFilter(
                        cudnn, &one, net->x, data.x, net->x, data.y, net->conv,
-                       CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, NULL, 0, &zero,
-                       net->w, data.dw));
+                       CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, workspace(),
+                       WORKSPACE_BYTES, &zero, net->w, data.dw));
 }
 
 // Blocks the stream until the first call has returned.
@@ -191,6 +192,7 @@ static void captured(const net_t *net) {
   cudaGraph_t graph;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   CHECK(cudnnSetStream(cudnn, stream));
+  (void)workspace(); // not allocated while captured
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
   convolve(net);
   CHECK(cudaStreamEndCapture(stream, &graph));

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/workspace.h"
+
 // The tensor y has N elements; as a matrix it is M x M.
 enum { M = 8, N = M * M, ROOM = N * N };
 
@@ -111,8 +113,8 @@ static void convolve(float *to) {
         conv, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
   }
   TRY(cudnnConvolutionForward(cudnn, &one, x_desc, x, filter, w, conv,
-                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0,
-                              &zero, y_desc, to));
+                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                              workspace(), WORKSPACE_BYTES, &zero, y_desc, to));
 }
 
 typedef enum found { OWN, ALL, DOUBT } found_t;

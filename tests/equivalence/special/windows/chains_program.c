@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "tests/calls.h"
+#include "tests/workspace.h"
 
 enum { N = 2, C = 4, FIELDS = 4, FILTERS = 3, STREAMS = 6, HANDLES = 3 };
 
@@ -123,8 +124,8 @@ static void convolve(cudnnHandle_t handle, int from, int to, float beta) {
   int k = random_below(FILTERS);
   CHECK(cudnnConvolutionForward(
       handle, &half, g.field_desc, g.field[from], g.filter_desc[k], g.filter[k],
-      g.conv[k], CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0,
-      &beta, g.field_desc, g.field[to]));
+      g.conv[k], CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace(),
+      WORKSPACE_BYTES, &beta, g.field_desc, g.field[to]));
 }
 
 static void convolve_fused(cudnnHandle_t handle, int from, int to, int old) {
@@ -132,15 +133,16 @@ static void convolve_fused(cudnnHandle_t handle, int from, int to, int old) {
   int k = random_below(FILTERS);
   CHECK(cudnnConvolutionBiasActivationForward(
       handle, &half, g.field_desc, g.field[from], g.filter_desc[k], g.filter[k],
-      g.conv[k], CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0,
-      &quarter, g.field_desc, g.field[old], g.bias_desc, g.bias, g.relu,
-      g.field_desc, g.field[to]));
+      g.conv[k], CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace(),
+      WORKSPACE_BYTES, &quarter, g.field_desc, g.field[old], g.bias_desc,
+      g.bias, g.relu, g.field_desc, g.field[to]));
 }
 
 static void add(cudnnHandle_t handle, int from, int to) {
   static const float one = 1, half = 0.5f, zero = 0;
-  CHECK(cudnnOpTensor(handle, g.sum, &half, g.field_desc, g.field[from], &half,
-                      g.field_desc, g.field[to], &zero, g.field_desc,
+  // The output may be in the memory of the first operand only.
+  CHECK(cudnnOpTensor(handle, g.sum, &half, g.field_desc, g.field[to], &half,
+                      g.field_desc, g.field[from], &zero, g.field_desc,
                       g.field[to]));
   CHECK(cudnnAddTensor(handle, &one, g.bias_desc, g.bias, &one, g.field_desc,
                        g.field[to]));

@@ -9,6 +9,7 @@
 #include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/tensor.h"
 #include "tests/unit/harness.h"
+#include "tests/workspace.h"
 
 #define IS(call, the_status) ck_assert_int_eq((int)(call), (int)(the_status))
 
@@ -262,10 +263,10 @@ static void run(const gradient_t *g, const parts_t *p, const double *w,
   if (g->beta != 0)
     OK(cudnnTransformTensorEx(handle, p->dx_fold, &one, dx->desc, dx->device,
                               &zero, p->folded_dx, folded_dx));
-  OK(cudnnConvolutionBackwardData(handle, &alpha, p->folded_w, folded_w,
-                                  p->padded_dy, padded_dy, p->folded_conv,
-                                  CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, NULL, 0,
-                                  &beta, p->folded_dx, folded_dx));
+  OK(cudnnConvolutionBackwardData(
+      handle, &alpha, p->folded_w, folded_w, p->padded_dy, padded_dy,
+      p->folded_conv, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, workspace(),
+      WORKSPACE_BYTES, &beta, p->folded_dx, folded_dx));
   OK(cudnnTransformTensorEx(handle, p->dx_unfold, &one, p->folded_dx, folded_dx,
                             &zero, dx->desc, dx->device));
   free(small);
