@@ -6,14 +6,18 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "interpose/load.h"
+#include "interpose/loaded.h"
 #include "interpose/ranges.h"
 #include "interpose/real.h"
 #include "interpose/slot.h"
 #include "interpose/symbol.h"
 #include "rules/view/registry.h"
+#include "src/base/vendor.h"
+#include "src/job/job.h"
 
 typedef void *dlsym_t(void *, const char *);
 typedef void *dlvsym_t(void *, const char *, const char *);
@@ -63,12 +67,49 @@ void *sdg_dlsym_real(void *handle, const char *name) {
   return address;
 }
 
+// NVIDIA's libraries have runtimes of their own, too. They are not the program.
+static bool is_vendors(const char *path) {
+  static const char *const stem[] = {"libcu", "libnccl", "libnpp", "libnv"};
+  const char *slash = strrchr(path, '/');
+  const char *file = slash ? slash + 1 : path;
+  for (size_t i = 0; i < sizeof stem / sizeof *stem; i++)
+    if (strncmp(file, stem[i], strlen(stem[i])) == 0)
+      return true;
+  return false;
+}
+
+// A CUDA runtime that is linked into the program gets all functions of the
+// driver by one that it looks up here. Other programs that use the driver do
+// the same; only a runtime has this message.
+static void runtime_note(const char *name, const void *caller) {
+  static const char first[] = "cuGetProcAddress";
+  static const char message[] =
+      "CUDA driver version is insufficient for CUDA runtime version";
+  char object[128];
+  Dl_info info;
+  for (size_t i = 0; i + 1 < sizeof first; i++)
+    if (name[i] != first[i])
+      return;
+  if (!environ)
+    return;
+  sdg_load_options();
+  if (!sdg_job_asked() || sdg_slot_disarmed() || !dladdr(caller, &info) ||
+      !info.dli_fname || is_vendors(info.dli_fname))
+    return;
+  if (sdg_loaded_contains(caller, message, object, sizeof object))
+    sdg_library_note_own_cudart(object);
+}
+
 // The entry that is looked up; -1 if the call must go on unchanged. Other names
 // leave at once and call nothing, because dlsym may run before libc is
 // initialised.
 static int entry_wanted(void *handle, const char *name, const void *caller) {
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name ||
-      name[0] != 'c' || name[1] != 'u' || (name[2] != 'd' && name[2] != 'b'))
+      name[0] != 'c' || name[1] != 'u')
+    return -1;
+  if (name[2] == 'G')
+    runtime_note(name, caller);
+  if (name[2] != 'd' && name[2] != 'b')
     return -1;
   if (!environ)
     return -1;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds loaded libraries by their names.
+// Finds loaded libraries by their names and contents.
 #include "interpose/loaded.h"
 
+#include <errno.h>
 #include <link.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +30,54 @@ static int object_look(struct dl_phdr_info *info, size_t bytes, void *data) {
   if (search->found)
     snprintf(search->name, search->bytes, "%s", file);
   return search->found;
+}
+
+typedef struct text_search {
+  uintptr_t address;
+  const char *text;
+  char *name;
+  size_t bytes;
+  bool found;
+} text_search_t;
+
+static bool segment_holds(const struct dl_phdr_info *info,
+                          const ElfW(Phdr) * segment, uintptr_t address) {
+  uintptr_t low = info->dlpi_addr + segment->p_vaddr;
+  return segment->p_type == PT_LOAD && address >= low &&
+         address - low < segment->p_memsz;
+}
+
+static int object_read(struct dl_phdr_info *info, size_t bytes, void *data) {
+  (void)bytes;
+  text_search_t *search = data;
+  bool here = false;
+  for (int i = 0; i < info->dlpi_phnum && !here; i++)
+    here = segment_holds(info, &info->dlpi_phdr[i], search->address);
+  if (!here)
+    return 0;
+  // The main program has no name here.
+  const char *path =
+      info->dlpi_name[0] ? info->dlpi_name : program_invocation_name;
+  const char *slash = strrchr(path, '/');
+  snprintf(search->name, search->bytes, "%s", slash ? slash + 1 : path);
+  size_t length = strlen(search->text);
+  for (int i = 0; i < info->dlpi_phnum && !search->found; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    if (segment->p_type == PT_LOAD && segment->p_flags & PF_R)
+      search->found = memmem((const void *)(info->dlpi_addr + segment->p_vaddr),
+                             segment->p_filesz, search->text, length);
+  }
+  return 1;
+}
+
+bool sdg_loaded_contains(const void *address, const char *text, char *out_name,
+                         size_t bytes) {
+  text_search_t search = {.address = (uintptr_t)address,
+                          .text = text,
+                          .name = out_name,
+                          .bytes = bytes};
+  dl_iterate_phdr(object_read, &search);
+  return search.found;
 }
 
 bool sdg_loaded_find(const char *const *prefixes, unsigned long long *io_seen,

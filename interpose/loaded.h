@@ -14,4 +14,9 @@
 bool sdg_loaded_find(const char *const *prefixes, unsigned long long *io_seen,
                      char *out_name, size_t bytes);
 
+/* Whether the program or library with this address in it contains the text;
+ * out_name, `bytes` large, is its file name. Reads all of its segments. */
+bool sdg_loaded_contains(const void *address, const char *text, char *out_name,
+                         size_t bytes);
+
 #endif

@@ -185,7 +185,8 @@ void checkup_program(checkup_t *checkup, const char *name) {
   }
   if (program.static_cudart) {
     checkup_say(checkup, CHECKUP_FAIL, "program",
-                "%s has the CUDA runtime linked in, nvcc's default",
+                "%s has the CUDA runtime linked in, nvcc's default: sundog "
+                "refuses its calls (SDG-733)",
                 program.path);
     checkup_remedy("compile it with nvcc --cudart shared");
   }

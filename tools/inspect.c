@@ -190,7 +190,8 @@ static void program_print(const char *name) {
   if (program.is_privileged)
     printf("  setuid, setgid or capabilities: nothing is preloaded into it\n");
   if (program.static_cudart)
-    printf("  the CUDA runtime is linked in (use nvcc --cudart shared)\n");
+    printf("  the CUDA runtime is linked in: sundog refuses its calls "
+           "(SDG-733; use nvcc --cudart shared)\n");
   if (program.static_cudnn)
     printf("  cuDNN is linked in: its calls cannot be seen\n");
   if (program.opens)

@@ -18,7 +18,8 @@ void sdg_memory_set_loaded(sdg_loaded_find_t *find) {
   loaded_find = find;
 }
 
-sdg_status_t sdg_memory_survey(const char *entry_name) {
+// Call with the lock held.
+static bool library_find(char *out_name, size_t bytes) {
   // The prefixes include libcufftw, libcusolverMg, libcusparseLt, libnppc ...
   // libcurand is not listed: it reads no tensor and writes the same on every
   // rank.
@@ -34,10 +35,23 @@ sdg_status_t sdg_memory_survey(const char *entry_name) {
                                        "libcuvs",       "libcudf",
                                        "libcal",        NULL};
   static unsigned long long seen;
+  return loaded_find && loaded_find(unseen, &seen, out_name, bytes);
+}
+
+sdg_status_t sdg_memory_survey(const char *entry_name) {
   char name[128];
-  if (!loaded_find || !loaded_find(unseen, &seen, name, sizeof name))
+  if (!library_find(name, sizeof name))
     return SDG_OK;
-  return sdg_fail(SDG_E_UNSEEN_LIBRARY, "%s, at %s", name, entry_name);
+  return sdg_fail(SDG_E_UNSEEN_LIBRARY, "%s is loaded, at %s", name,
+                  entry_name);
+}
+
+bool sdg_memory_unseen_library(void) {
+  char name[128];
+  pthread_mutex_lock(&lock);
+  bool found = library_find(name, sizeof name);
+  pthread_mutex_unlock(&lock);
+  return found;
 }
 
 bool sdg_memory_unseen_writes(void) {

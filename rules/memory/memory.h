@@ -36,6 +36,9 @@ void sdg_memory_set_loaded(sdg_loaded_find_t *find);
  * memory by calls which sundog does not intercept. With the lock held. */
 sdg_status_t sdg_memory_survey(const char *entry_name) SDG_MUST_CHECK;
 
+/* Whether sdg_memory_survey() would fail. Takes the lock. */
+bool sdg_memory_unseen_library(void);
+
 /* SDG_E_SMALL_MEMORY if the tensor of an operand extends beyond the end of the
  * allocation that holds its first element. *out_seen (may be NULL): false if
  * the allocation is unknown. Call with the lock held. */

@@ -4,6 +4,7 @@
 #include "rules/view/registry.h"
 
 #include <cudnn.h>
+#include <stdatomic.h>
 
 #include "rules/conv/answers.h"
 #include "rules/file/setup.h"
@@ -26,6 +27,7 @@
 #include "rules/view/whole/whole.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
+#include "src/base/vendor.h"
 #include "src/call/range.h"
 #include "src/exchange/exchange.h"
 #include "src/job/job.h"
@@ -62,6 +64,39 @@ static int vendor_status(sdg_status_t status, sdg_stream_kind_t library) {
   return CUDNN_STATUS_EXECUTION_FAILED;
 }
 
+// Whether a library is loaded that the whole view cannot follow. Searches until
+// the first op has been judged: a program that loads one at its start is
+// refused at its first op, even if no section matches that op. Ops that are
+// split search again.
+static bool starts_unseen(const sdg_rules_t *rules) {
+  static atomic_bool searched;
+  if (rules->view != SDG_VIEW_WHOLE ||
+      atomic_load_explicit(&searched, memory_order_relaxed))
+    return false;
+  bool found = sdg_memory_unseen_library();
+  atomic_store_explicit(&searched, !found, memory_order_relaxed);
+  return found;
+}
+
+// Refuses programs that sundog cannot follow, after the ranks have met: what
+// one rank has loaded, others may lack.
+static sdg_status_t program_check(const char *entry_name,
+                                  const sdg_rules_t *rules) {
+  const char *own = sdg_library_own_cudart();
+  if (!own && !starts_unseen(rules))
+    return SDG_OK;
+  SDG_TRY(sdg_exchange_join(&rules->mesh, rules->axes));
+  sdg_status_t status = SDG_OK;
+  if (own && sdg_job_size() > 1)
+    status = sdg_fail(SDG_E_OWN_CUDART, "%s, at %s", own, entry_name);
+  else if (!own) {
+    (void)sdg_memory_lock();
+    status = sdg_memory_survey(entry_name);
+    sdg_memory_unlock();
+  }
+  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
+}
+
 static sdg_status_t judge(sdg_call_t *call, bool *out_done) {
   const sdg_rules_t *rules;
   *out_done = false;
@@ -69,9 +104,11 @@ static sdg_status_t judge(sdg_call_t *call, bool *out_done) {
   if (status != SDG_OK)
     return sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK : status;
   const sdg_op_t *op = ops[call->family];
-  status = rules->view == SDG_VIEW_WHOLE
-               ? sdg_whole_judge(call, rules, op, out_done)
-               : sdg_shard_judge(call, rules, op, out_done);
+  status = program_check(call->entry_name, rules);
+  if (status == SDG_OK)
+    status = rules->view == SDG_VIEW_WHOLE
+                 ? sdg_whole_judge(call, rules, op, out_done)
+                 : sdg_shard_judge(call, rules, op, out_done);
   sdg_log_set_place(NULL);
   return status;
 }
@@ -144,6 +181,8 @@ sdg_verdict_t sdg_registry_opaque(const char *entry_name, bool space,
   else if ((status = sdg_setup_rules(&rules)) != SDG_OK) {
     if (sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE)
       return SDG_VERDICT_PASS;
+  } else if ((status = program_check(entry_name, rules)) != SDG_OK) {
+    // refused below
   } else if (rules->view == SDG_VIEW_WHOLE)
     status = sdg_whole_access(memory);
   else if (space && splits_space(rules))

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 static _Atomic(sdg_library_finder_t *) library_finder;
@@ -31,6 +32,23 @@ void sdg_library_set_brought(sdg_library_t library) {
 
 bool sdg_library_brought(sdg_library_t library) {
   return atomic_load(&brought[library]);
+}
+
+static char own_cudart[128];
+static atomic_int own_cudart_state; // 0: none; 1: being written; 2: complete
+
+void sdg_library_note_own_cudart(const char *file) {
+  int none = 0;
+  if (!atomic_compare_exchange_strong(&own_cudart_state, &none, 1))
+    return;
+  snprintf(own_cudart, sizeof own_cudart, "%s", file);
+  atomic_store_explicit(&own_cudart_state, 2, memory_order_release);
+}
+
+const char *sdg_library_own_cudart(void) {
+  return atomic_load_explicit(&own_cudart_state, memory_order_acquire) == 2
+             ? own_cudart
+             : NULL;
 }
 
 sdg_status_t sdg_library_fill(const sdg_library_row_t *rows, int count,

@@ -36,6 +36,13 @@ void sdg_library_set_finder(sdg_library_finder_t *finder);
 void sdg_library_set_brought(sdg_library_t library);
 bool sdg_library_brought(sdg_library_t library);
 
+/* To be called when a file of the program, the main program or a library, is
+ * found to have a CUDA runtime linked in and to use it. Any thread; the first
+ * file is kept. */
+void sdg_library_note_own_cudart(const char *file);
+/* The name of that file; NULL if none was found. */
+const char *sdg_library_own_cudart(void);
+
 /* One row of a table: the offset in its struct at which to store the address
  * of `name`. */
 typedef struct sdg_library_row {

@@ -13,10 +13,14 @@
 #include "src/job/job.h"
 #include "src/observe/report.h"
 
-// If nothing in the process has loaded the shared runtime, the program's calls
-// of its own one are not seen: not its copies of tensors in pieces, and not the
-// waits in which it would learn that another rank has failed.
+// Calls of a runtime that is linked into the program are not seen: not its
+// copies of tensors in pieces, and not the waits in which it would learn that
+// another rank has failed. A program that has not loaded the shared runtime
+// does without it.
 static sdg_status_t check(void) {
+  const char *file = sdg_library_own_cudart();
+  if (file)
+    return sdg_fail(SDG_E_OWN_CUDART, "%s", file);
   static const sdg_library_row_t row = {SDG_LIBRARY_CUDART, "cudaGetDevice", 0};
   void *found; // tells where the runtime comes from
   SDG_TRY(sdg_library_fill(&row, 1, &found));

@@ -10,6 +10,7 @@
  *   managed   convolves into managed memory
  *   small     convolves into too little memory
  *   library   convolves with the library of the file NUMBER loaded
+ *   import    the same, loaded before the first convolution
  *   api       calls the function of the name NUMBER, without arguments
  *   reset     resets the device between NUMBER solutions, which it prints
  *   seeded    convolves values that NUMBER decides
@@ -255,6 +256,9 @@ int main(int argc, char **argv) {
     CHECK(convolve(g.x, g.y));
     CHECK(dlopen(argv[2], RTLD_NOW) == NULL);
     CHECK(convolve(g.x, g.y));
+  } else if (!strcmp(what, "import")) {
+    CHECK(dlopen(argv[2], RTLD_NOW) == NULL);
+    CHECK(convolve(g.x, g.y));
   } else if (!strcmp(what, "seeded")) {
     static float values[COUNT];
     values[COUNT / 2] = 1;
@@ -313,10 +317,11 @@ int main(int argc, char **argv) {
     CHECK(pthread_create(&thread, NULL, second, NULL));
     CHECK(pthread_join(thread, NULL));
   } else {
-    fprintf(stderr, "usage: edge_case "
-                    "read|managed|small|library|api|seeded|reset|helpers|pool|"
-                    "race|capture|diverge|order|refused|"
-                    "thread [NUMBER]\n");
+    fprintf(stderr,
+            "usage: edge_case "
+            "read|managed|small|library|import|api|seeded|reset|helpers|pool|"
+            "race|capture|diverge|order|refused|"
+            "thread [NUMBER]\n");
     return 2;
   }
   return EXIT_SUCCESS;

@@ -67,7 +67,7 @@ a_program_without_cudnn_is_told_from_others() {
 }
 static_libraries_get_a_remedy() {
   run 3 "$sundog" run -n 1 --device host -- "$linked" 3
-  says err "the CUDA runtime is linked into $linked; link it to the shared one (nvcc --cudart shared)"
+  says err "the CUDA runtime is linked into $linked, and sundog refuses its calls (SDG-733); link it to the shared one (nvcc --cudart shared)"
   run 125 "$sundog" run -n 2 --device host --split H --view whole -- "$linked" 0
   says err SDG-717
   says err 'nvcc --cudart shared'

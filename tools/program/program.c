@@ -223,8 +223,8 @@ void program_advise(const char *name) {
             "into it",
             program.path);
   if (program.static_cudart)
-    sdg_log("the CUDA runtime is linked into %s; link it to the shared one "
-            "(nvcc --cudart shared), which sundog and the host device can see",
+    sdg_log("the CUDA runtime is linked into %s, and sundog refuses its calls "
+            "(SDG-733); link it to the shared one (nvcc --cudart shared)",
             program.path);
   if (program.static_cudnn)
     sdg_log("cuDNN is linked into %s: its calls cannot be seen; link it to the "
