@@ -56,11 +56,16 @@ static sdg_status_t data_weigh(const void *user, const sdg_window_op_t *op,
     return SDG_OK;
   out->calls = !extend;
   out->copies = before;
-  for (int s = 0; s < strips; s++)
-    if (lead[s] == s) {
-      out->calls++;
-      out->copies += 1 + !extend;
-    }
+  for (int s = 0; s < strips; s++) {
+    int size = sdg_window_stack_size(lead, strips, s);
+    if (size == 0)
+      continue;
+    out->calls++;
+    out->copies += sdg_window_copies(&piece[s].y, &op->y_box,
+                                     sdg_operand_nesting(of->y), size);
+    out->copies += sdg_window_copies(&want[s], &op->x_box,
+                                     sdg_operand_nesting(of->x), size);
+  }
   return SDG_OK;
 }
 
@@ -99,10 +104,16 @@ static sdg_status_t filter_weigh(const void *user, const sdg_window_op_t *op,
     full++;
   SDG_TRY_GOTO(sdg_conv_filter_stacks(strip, full, like, lead), done);
   for (int i = 0; i < strips; i++) {
-    bool first = i >= full || lead[i] == i;
+    int size = i < full ? sdg_window_stack_size(lead, full, i) : 1;
     bool apart = !sdg_box_equal(&strip[i].piece.y, &op->y_box);
-    out->calls += first;
-    out->copies += first ? 1 + apart : 0;
+    out->calls += size > 0;
+    out->copies += size > 0 ? sdg_window_copies(&strip[i].piece.x, &op->x_box,
+                                                like[0], size)
+                            : 0;
+    out->copies +=
+        size > 0 && apart
+            ? sdg_window_copies(&strip[i].piece.y, &op->y_box, like[1], size)
+            : 0;
     out->bytes += bytes_of(&strip[i].piece.x, of->x);
     out->bytes += apart ? bytes_of(&strip[i].piece.y, of->y) : 0;
   }

@@ -5,6 +5,28 @@
 #include "rules/place/tagging.h"
 #include "rules/window/stack.h"
 
+static int64_t extent_of(const sdg_box_t *box, int d) {
+  return box->dim[d].hi - box->dim[d].lo;
+}
+
+// Whether the elements of `part` are one run of the packed tensor `all`: if it
+// has more than one index of a dimension, it has all of those further inside.
+static bool is_run(const sdg_box_t *part, const sdg_box_t *all,
+                   const int64_t *like) {
+  for (int outer = 0; outer < part->dims; outer++)
+    for (int inner = 0; inner < part->dims; inner++)
+      if (like[inner] < like[outer] && extent_of(part, outer) > 1 &&
+          extent_of(part, inner) < extent_of(all, inner))
+        return false;
+  return true;
+}
+
+int sdg_window_copies(const sdg_box_t *box, const sdg_box_t *all,
+                      const int64_t *like, int count) {
+  sdg_box_t part = sdg_box_intersect(box, all);
+  return sdg_box_empty(&part) ? 0 : is_run(&part, all, like) ? 1 : count;
+}
+
 double sdg_window_work_us(const sdg_window_work_t *work, const sdg_cost_t *cost,
                           double call_us) {
   return work->calls * call_us + work->copies * cost->launch_us +
@@ -92,9 +114,13 @@ static sdg_status_t forward_weigh(const void *user, const sdg_window_op_t *op,
   out->calls = view;
   for (int i = 0; i < pieces - view; i++) {
     bool apart = sdg_window_op_is_apart(op, &strip[i]);
-    if (lead[i] == i) {
+    int size = sdg_window_stack_size(lead, pieces - view, i);
+    if (size > 0) {
       out->calls++;
-      out->copies += 1 + apart;
+      out->copies += sdg_window_copies(&strip[i].x, &op->x_box, like[0], size);
+      out->copies +=
+          apart ? sdg_window_copies(&strip[i].keep, &op->y_box, like[1], size)
+                : 0;
     }
     out->bytes += sdg_box_count(&strip[i].x) * of->x->elem_bytes;
     if (apart)

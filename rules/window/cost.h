@@ -21,6 +21,13 @@ typedef struct sdg_window_work {
   int64_t bytes; /* what they copy */
 } sdg_window_work_t;
 
+/* Calls that copy `count` boxes like `box` from or to a tensor that covers
+ * `all` with strides like `like`: one for all, if each is one run in memory, as
+ * rows in NHWC with one image are; otherwise one for each. Only the part of the
+ * box inside `all` counts; 0 if it is empty. */
+int sdg_window_copies(const sdg_box_t *box, const sdg_box_t *all,
+                      const int64_t *like, int count);
+
 /* In microseconds; `call_us`: a sub-call. */
 double sdg_window_work_us(const sdg_window_work_t *work, const sdg_cost_t *cost,
                           double call_us);
