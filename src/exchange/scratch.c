@@ -22,32 +22,43 @@ static size_t spare(size_t bytes) {
   return bytes / 4 < most ? bytes / 4 : most;
 }
 
+static sdg_status_t grow(const sdg_vendor_t *cuda, buffer_t *own,
+                         size_t bytes) {
+  // cudaFree waits for all work that uses the old buffer.
+  SDG_TRY(
+      sdg_vendor_check(cuda->cudaFree(own->data), "freeing of scratch memory"));
+  own->data = NULL;
+  own->bytes = 0;
+  size_t grown = bytes + spare(bytes);
+  void *buffer;
+  if (cuda->cudaMalloc(&buffer, grown) != cudaSuccess) {
+    (void)cuda->cudaGetLastError();
+    grown = bytes;
+    cudaError_t result = cuda->cudaMalloc(&buffer, grown);
+    if (result != cudaSuccess)
+      return sdg_fail(SDG_E_DEVICE_MEMORY, "%zu bytes for halos: %s", bytes,
+                      cuda->cudaGetErrorString(result));
+  }
+  own->data = buffer;
+  own->bytes = grown;
+  return SDG_OK;
+}
+
 sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
                              void **out_data) {
   buffer_t *own = &buffers[sdg_channel_get()][kind];
-  void *buffer = own->data;
   if (bytes > atomic_load_explicit(&own->bytes, memory_order_relaxed)) {
     const sdg_vendor_t *cuda = sdg_vendor_get();
     if (!cuda)
       return SDG_E_LIBRARY_MISSING;
-    // cudaFree waits for all work that uses the old buffer.
-    SDG_TRY(
-        sdg_vendor_check(cuda->cudaFree(buffer), "freeing of scratch memory"));
-    own->data = NULL;
-    own->bytes = 0;
-    size_t grown = bytes + spare(bytes);
-    if (cuda->cudaMalloc(&buffer, grown) != cudaSuccess) {
-      (void)cuda->cudaGetLastError();
-      grown = bytes;
-      cudaError_t result = cuda->cudaMalloc(&buffer, grown);
-      if (result != cudaSuccess)
-        return sdg_fail(SDG_E_DEVICE_MEMORY, "%zu bytes for halos: %s", bytes,
-                        cuda->cudaGetErrorString(result));
-    }
-    own->data = buffer;
-    own->bytes = grown;
+    // Otherwise it would spoil a capture that the program makes meanwhile.
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    (void)cuda->cudaThreadExchangeStreamCaptureMode(&mode);
+    sdg_status_t status = grow(cuda, own, bytes);
+    (void)cuda->cudaThreadExchangeStreamCaptureMode(&mode);
+    SDG_TRY(status);
   }
-  *out_data = bytes ? buffer : NULL;
+  *out_data = bytes ? own->data : NULL;
   return SDG_OK;
 }
 

@@ -11,8 +11,23 @@ static const size_t MB = 1 << 20;
 static size_t allocated, limit = SIZE_MAX;
 static int calls;
 
+static enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+
+static cudaError_t fake_mode(enum cudaStreamCaptureMode *io_mode) {
+  enum cudaStreamCaptureMode was = mode;
+  mode = *io_mode;
+  *io_mode = was;
+  return cudaSuccess;
+}
+
+// In another mode it would spoil a capture of another thread.
+static void require_relaxed(void) {
+  REQUIRE(mode == cudaStreamCaptureModeRelaxed);
+}
+
 static cudaError_t fake_malloc(void **out, size_t bytes) {
   static char memory;
+  require_relaxed();
   calls++;
   if (bytes > limit)
     return cudaErrorMemoryAllocation;
@@ -23,6 +38,7 @@ static cudaError_t fake_malloc(void **out, size_t bytes) {
 
 static cudaError_t fake_free(void *data) {
   (void)data;
+  require_relaxed();
   return cudaSuccess;
 }
 
@@ -42,6 +58,7 @@ static void *fake_find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudaFree, fake_free),
       JOB_FAKE(cudaGetLastError, fake_last_error),
       JOB_FAKE(cudaGetErrorString, fake_error_string),
+      JOB_FAKE(cudaThreadExchangeStreamCaptureMode, fake_mode),
   };
   return job_fake_find(table, sizeof table / sizeof table[0], name);
 }
@@ -51,6 +68,7 @@ static size_t taken(size_t bytes) {
   sdg_scratch_forget();
   REQUIRE(sdg_scratch_get(SDG_SCRATCH_CALL, bytes, &data) == SDG_OK);
   REQUIRE(sdg_scratch_bytes() == allocated);
+  REQUIRE(mode == cudaStreamCaptureModeGlobal);
   return allocated;
 }
 

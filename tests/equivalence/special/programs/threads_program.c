@@ -8,6 +8,8 @@
 //   MODE  named    each thread but the main one says its name
 //         ordered  threads make their first calls in order
 //         loop     like named, with one call a round: threads start and end
+//         graphs   like named; a thread's calls of a round are a CUDA graph,
+//                  which it launches twice
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -120,12 +122,8 @@ static void worker_make(worker_t *w, int number) {
   free(host);
 }
 
-static void call_random(worker_t *w) {
+static void call_make(worker_t *w, int k, int from, int kind) {
   static const float half = 0.5f, quarter = 0.25f, zero = 0;
-  int k = below(&w->state, FILTERS), from = below(&w->state, FIELDS);
-  int kind = below(&w->state, 6);
-  if (below(&w->state, 8) == 0)
-    describe(w->own_desc);
   // Either the descriptors of all threads, or those of this one.
   cudnnTensorDescriptor_t desc = kind % 2 ? g.field_desc : w->own_desc;
   if (kind < 5)
@@ -139,11 +137,20 @@ static void call_random(worker_t *w) {
                          w->field[1 - from]));
 }
 
+static void call_random(worker_t *w) {
+  int k = below(&w->state, FILTERS), from = below(&w->state, FIELDS);
+  int kind = below(&w->state, 6);
+  if (below(&w->state, 8) == 0 && !mode_is("graphs"))
+    describe(w->own_desc);
+  call_make(w, k, from, kind);
+}
+
 // Delays a rank at random: sleeps, or waits for the whole device.
 static void dawdle(worker_t *w) {
   void *memory;
   float host[8];
-  switch (below(&w->noise, 9)) {
+  // Who waits for the device would spoil the captures of other threads.
+  switch (mode_is("graphs") ? 0 : below(&w->noise, 9)) {
   case 0:
     usleep((unsigned)below(&w->noise, 900));
     break;
@@ -186,16 +193,45 @@ static void turn_pass(void) {
   pthread_mutex_unlock(&g.lock);
 }
 
+// Each call that may be captured has run once.
+static void warm_up(worker_t *w) {
+  for (int k = 0; k < FILTERS; k++)
+    for (int kind = 0; kind < 6; kind++)
+      call_make(w, k, kind % FIELDS, kind);
+}
+
+static void graph_run(worker_t *w) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  warm_up(w);
+  CHECK(cudaStreamBeginCapture(w->stream, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < g.calls; i++)
+    call_random(w);
+  CHECK(cudaStreamEndCapture(w->stream, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphDestroy(graph));
+  for (int i = 0; i < 2; i++) {
+    dawdle(w);
+    CHECK(cudaGraphLaunch(exec, w->stream));
+    dawdle(w);
+    call_random(w);
+  }
+  CHECK(cudaGraphExecDestroy(exec));
+}
+
 static void *work(void *argument) {
   worker_t *w = argument;
   CHECK(cudaSetDevice(0));
   name_say(w);
-  w->stream = stream_make((w->number + w->round + (int)g.seed) % 4);
+  w->stream = stream_make(
+      mode_is("graphs") ? 1 : (w->number + w->round + (int)g.seed) % 4);
   CHECK(cudnnCreate(&w->handle));
   CHECK(cudnnSetStream(w->handle, w->stream));
   CHECK(cudnnCreateTensorDescriptor(&w->own_desc));
   describe(w->own_desc);
-  for (int i = 0; i < g.calls; i++) {
+  if (mode_is("graphs"))
+    graph_run(w);
+  for (int i = 0; i < g.calls && !mode_is("graphs"); i++) {
     dawdle(w);
     if (i == 0)
       turn_wait(w);
@@ -204,7 +240,9 @@ static void *work(void *argument) {
       turn_pass();
   }
   CHECK(cudaStreamSynchronize(w->stream));
-  CHECK(cudnnDestroy(w->handle));
+  // It waits for the device, which other threads' captures do not survive.
+  if (!mode_is("graphs"))
+    CHECK(cudnnDestroy(w->handle));
   CHECK(cudnnDestroyTensorDescriptor(w->own_desc));
   return NULL;
 }
