@@ -59,6 +59,15 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
   return SDG_OK;
 }
 
+// Engines take tensors of five dimensions only if D, H and W have no gaps.
+static bool is_copied(const sdg_call_t *call, const sdg_box_t *own) {
+  const sdg_box_t all = sdg_operand_box(&call->operand[0]);
+  for (int d = 3; d < all.dims && all.dims == 5; d++)
+    if (own->dim[d].lo != all.dim[d].lo || own->dim[d].hi != all.dim[d].hi)
+      return true;
+  return false;
+}
+
 static sdg_status_t steps_add(const sdg_call_t *call,
                               const sdg_tagging_t *tagging, sdg_plan_t *plan) {
   sdg_box_t own =
@@ -66,15 +75,28 @@ static sdg_status_t steps_add(const sdg_call_t *call,
   sdg_subcall_t sub = {.fn = sdg_subcall_program, .tensors = call->operands};
   if (sdg_box_empty(&own))
     return SDG_OK;
+  bool copied = is_copied(call, &own);
+  int slab[SDG_OPERANDS_MAX];
   SDG_TRY(sdg_subcalls_open(plan, call));
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
     sdg_box_t all = sdg_operand_box(operand);
-    sub.tensor[i].type = operand->type;
-    sub.tensor[i].box = own;
-    SDG_TRY(sdg_plan_operand(plan, call, i, &all, &sub.tensor[i].slab));
+    SDG_TRY(sdg_plan_operand(plan, call, i, &all, &slab[i]));
+    sub.tensor[i] = (sdg_subcall_tensor_t){
+        .slab = slab[i], .box = own, .type = operand->type};
+    if (!copied)
+      continue;
+    SDG_TRY(sdg_plan_scratch(plan, &own, slab[i], &sub.tensor[i].slab));
+    if (!operand->is_output || sdg_call_scalar(call, SDG_BETA) != 0)
+      SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, slab[i], sub.tensor[i].slab,
+                            NULL, NULL, SDG_COPY_ACTIVATION));
   }
-  return sdg_subcall_add(plan, &sub);
+  SDG_TRY(sdg_subcall_add(plan, &sub));
+  for (int i = 0; i < call->operands && copied; i++)
+    if (call->operand[i].is_output)
+      SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, sub.tensor[i].slab, slab[i],
+                            NULL, &own, SDG_COPY_ACTIVATION));
+  return SDG_OK;
 }
 
 sdg_status_t sdg_lrn_share(const sdg_call_t *call, const sdg_tagging_t *tagging,
