@@ -209,7 +209,8 @@ int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
              : 0;
 }
 
-bool sdg_conv_refused_own(const sdg_call_t *call) {
+cudnnStatus_t sdg_conv_own_workspace(const sdg_call_t *call,
+                                     size_t *out_bytes) {
   sdg_conv_roles_t roles = sdg_conv_roles(call);
   const sdg_conv_descriptors_t own = {
       .x = sdg_call_descriptor(call, roles.x),
@@ -217,9 +218,14 @@ bool sdg_conv_refused_own(const sdg_call_t *call) {
       .conv = sdg_call_pointer(call, SDG_OP),
   };
   cudnnFilterDescriptor_t w = sdg_conv_w(call);
+  if (!sdg_cudnn_get() || !own.x || !w || !own.conv || !own.y)
+    return CUDNN_STATUS_BAD_PARAM;
+  return sdg_conv_workspace(call, &own, w, sdg_call_int(call, SDG_ALGO),
+                            out_bytes);
+}
+
+bool sdg_conv_refused_own(const sdg_call_t *call) {
   size_t bytes = 0;
-  return !sdg_cudnn_get() || !own.x || !w || !own.conv || !own.y ||
-         sdg_conv_workspace(call, &own, w, sdg_call_int(call, SDG_ALGO),
-                            &bytes) != CUDNN_STATUS_SUCCESS ||
+  return sdg_conv_own_workspace(call, &bytes) != CUDNN_STATUS_SUCCESS ||
          bytes > sdg_call_size(call, SDG_WORKSPACE_BYTES);
 }

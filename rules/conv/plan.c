@@ -152,6 +152,7 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   sdg_window_piece_t view;
   (void)sdg_window_op_view(&conv.op, &view);
   int algo = sdg_call_int(call, SDG_ALGO);
+  window.refuses_own = sdg_conv_refused_own(call);
   sdg_conv_view_settle(call, &conv, &view, sdg_conv_w(call), algo);
   int refusal = sdg_conv_refusal(call, &conv, tagging, algo);
   sdg_status_t status =

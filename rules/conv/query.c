@@ -84,6 +84,12 @@ static sdg_status_t workspace_answer(const sdg_call_t *call,
   SDG_TRY(workspace_ask(call, conv, extend, &largest, out_vendor));
   if (*out_vendor && !extend)
     SDG_TRY(workspace_ask(call, conv, true, &largest, out_vendor));
+  // The program's own call may read more of x than its pieces do.
+  size_t own;
+  if (!*out_vendor && sdg_window_op_is_literal(&conv->op) &&
+      sdg_conv_own_workspace(call, &own) == CUDNN_STATUS_SUCCESS &&
+      own > largest)
+    largest = own;
   if (!*out_vendor)
     *out_bytes = largest;
   return SDG_OK;

@@ -261,7 +261,8 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
                                    const sdg_window_client_t *client,
                                    sdg_axes_t axes, sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) {
-  if (strategy != SDG_STRATEGY_EXTEND && sdg_window_op_is_literal(op))
+  if (strategy != SDG_STRATEGY_EXTEND && sdg_window_op_is_literal(op) &&
+      !client->refuses_own)
     return sdg_window_plan_literal(axes, out_plan);
   bool extend = sdg_window_op_extends(op, strategy);
   int refusal;

@@ -18,6 +18,7 @@ typedef struct sdg_window_client {
   int x, y, z; /* operands; z is a second input cut like y, or -1 */
   /* True: the op reads y before it writes it, or it reads z. */
   bool reads_old;
+  bool refuses_own; /* the engine rejects the program's own call, unchanged */
   bool keeps_x; /* received messages are kept for a later call, so they arrive
                  * in slabs of their own, not in assembled tensors */
   /* Sets state, state_destroy and run of the empty plan. */

@@ -151,6 +151,10 @@ NAMED += [
      "op=conv_data mesh=3 split=W:0 partW=0,7,14,22 size=19x22 n=1 c=4 k=3 "
      "kernel=3x1 stride=1x4 pad=2x1 wrap=W on.dy=W:@0,1,2,6 own_sizes=1 "
      "lay.dx=CNHW/W1r beta=-0.74 order=NCHW seed=323769929"),
+    # The last rank's own call reads a column that no output sees.
+    ("a workspace for a piece with a column that no window sees",
+     "mesh=3 split=W:0 partW=0,5,8,17 size=2x17 n=1 c=1 k=1 kernel=2x2 "
+     "stride=2x2 strategy=auto seed=1"),
 ]
 
 
