@@ -246,12 +246,15 @@ void sdg_conv_data_settle(const sdg_call_t *call, sdg_conv_data_t *dgrad) {
   sdg_window_piece_t view = sdg_conv_data_view(dgrad);
   sdg_conv_view_settle(call, &dgrad->conv, &view, sdg_conv_w(call),
                        sdg_call_int(call, SDG_ALGO));
+  view = sdg_conv_data_view(dgrad);
+  sdg_conv_view_judge(call, &dgrad->conv, &view);
 }
 
 bool sdg_conv_data_extends(const sdg_conv_data_t *dgrad,
                            sdg_strategy_t strategy) {
   sdg_window_piece_t view = sdg_conv_data_view(dgrad);
   return strategy == SDG_STRATEGY_EXTEND ||
+         (strategy == SDG_STRATEGY_AUTO && dgrad->conv.op.slow_in_place) ||
          sdg_window_op_is_cheaper_extended(&dgrad->conv.op) ||
          sdg_box_empty(&view.keep);
 }

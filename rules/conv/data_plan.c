@@ -385,6 +385,8 @@ static sdg_status_t whole_plan(const sdg_call_t *call, sdg_conv_data_t *dgrad,
     *out_plan = sdg_plan_create("window");
     return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   }
+  sdg_window_piece_t view = sdg_conv_data_view(dgrad);
+  sdg_conv_view_judge(call, &dgrad->conv, &view);
   return ways_try(call, dgrad, section, 0, out_plan);
 }
 

@@ -112,6 +112,22 @@ static bool aligned(const sdg_operand_t *operand, const sdg_box_t *piece,
   return offset * operand->elem_bytes % LOAD_BYTES == 0;
 }
 
+static bool is_channels_last(const sdg_operand_t *operand) {
+  return operand->extent[1] > 1 && operand->stride[1] == 1;
+}
+
+// Whether the vendor's library would copy all of x and y into its workspace and
+// back, as it does for a part of the rows of several images with channels last.
+// In the shard view a copy of x alone is enough. In the whole view it is not,
+// because y is a part of the program's y there, too.
+static bool copied(const sdg_window_op_t *op, const sdg_operand_t *x,
+                   const sdg_operand_t *y, const sdg_window_piece_t *piece) {
+  return !op->whole && (is_channels_last(x) || is_channels_last(y)) &&
+         piece->x.dim[0].hi - piece->x.dim[0].lo > 1 &&
+         !(sdg_box_equal(&piece->x, &op->x_box) &&
+           sdg_box_equal(&piece->y, &op->y_box));
+}
+
 void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
                           const sdg_window_piece_t *view,
                           cudnnFilterDescriptor_t w, int algo) {
@@ -129,12 +145,35 @@ void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
   piece.y.dim[1] = op->y_box.dim[1];
   op->padded = true;
   if (!aligned(x, &piece.x, &op->x_box) || !aligned(y, &piece.y, &op->y_box) ||
+      copied(op, x, y, &piece) ||
       sdg_conv_describe(conv, call, &piece, x->stride, y->stride, NULL, &d) !=
           SDG_OK)
     return;
   op->padded =
       sdg_conv_workspace(call, &d, w, algo, &bytes) != CUDNN_STATUS_SUCCESS;
   sdg_conv_undescribe(&d);
+}
+
+// Engines that use tensor cores load LOAD_BYTES at once. With another address
+// the vendor's library takes an engine without them, and says nothing. Only
+// types of at most two bytes lose so much by this that a copy pays.
+void sdg_conv_view_judge(const sdg_call_t *call, sdg_conv_t *conv,
+                         const sdg_window_piece_t *view) {
+  const sdg_operand_t *x = &call->operand[conv->x];
+  sdg_window_op_t *op = &conv->op;
+  sdg_window_piece_t piece = *view;
+  op->slow_in_place = false;
+  if (conv->y < 0 || sdg_box_empty(&view->x) || sdg_box_empty(&view->y))
+    return;
+  const sdg_operand_t *y = &call->operand[conv->y];
+  const sdg_operand_t *z = conv->z < 0 ? y : &call->operand[conv->z];
+  piece.x.dim[1] = op->x_box.dim[1];
+  piece.y.dim[1] = op->y_box.dim[1];
+  bool all_aligned = aligned(x, &piece.x, &op->x_box) &&
+                     aligned(y, &piece.y, &op->y_box) &&
+                     aligned(z, &piece.y, &op->y_box);
+  op->slow_in_place =
+      copied(op, x, y, &piece) || (x->elem_bytes <= 2 && !all_aligned);
 }
 
 // ---- what a single device rejects ------------------------------------------

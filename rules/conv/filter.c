@@ -45,6 +45,7 @@ void sdg_conv_filter_settle(const sdg_call_t *call, sdg_conv_t *conv) {
   (void)sdg_conv_filter_view(&conv->op, &conv->op.x_box, &view);
   sdg_conv_view_settle(call, conv, &view, sdg_conv_w(call),
                        sdg_call_int(call, SDG_ALGO));
+  sdg_conv_view_judge(call, conv, &view);
 }
 
 bool sdg_conv_filter_extends(const sdg_window_op_t *op, const sdg_box_t *x,
@@ -53,7 +54,7 @@ bool sdg_conv_filter_extends(const sdg_window_op_t *op, const sdg_box_t *x,
   return !sdg_conv_filter_view(op, x, out_view) ||
          strategy == SDG_STRATEGY_EXTEND ||
          sdg_window_op_is_cheaper_extended(op) ||
-         (strategy == SDG_STRATEGY_AUTO && op->padded);
+         (strategy == SDG_STRATEGY_AUTO && (op->padded || op->slow_in_place));
 }
 
 // ---- strips ----------------------------------------------------------------

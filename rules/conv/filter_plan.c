@@ -353,6 +353,9 @@ sdg_status_t sdg_conv_filter_share(const sdg_call_t *call,
   SDG_TRY(sdg_conv_init_whole(call, tagging, &conv, &can));
   if (!can)
     return SDG_OK;
+  sdg_window_piece_t view;
+  if (sdg_conv_filter_view(&conv.op, &conv.op.x_box, &view))
+    sdg_conv_view_judge(call, &conv, &view);
   sdg_status_t status = share_make(call, &conv, tagging, out_plan);
   sdg_conv_fini(&conv);
   return status;

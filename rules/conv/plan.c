@@ -154,6 +154,8 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   int algo = sdg_call_int(call, SDG_ALGO);
   window.refuses_own = sdg_conv_refused_own(call);
   sdg_conv_view_settle(call, &conv, &view, sdg_conv_w(call), algo);
+  (void)sdg_window_op_view(&conv.op, &view);
+  sdg_conv_view_judge(call, &conv, &view);
   int refusal = sdg_conv_refusal(call, &conv, tagging, algo);
   sdg_status_t status =
       sdg_conv_looks_around(&conv) ? sdg_tagging_sure(call, tagging) : SDG_OK;
@@ -198,6 +200,9 @@ static sdg_status_t share_make(const sdg_call_t *call,
   sdg_window_client_t window = client_make(&client, false);
   sdg_share_t *share;
   sdg_status_t status;
+  sdg_window_piece_t view;
+  if (sdg_window_op_view(&conv->op, &view))
+    sdg_conv_view_judge(call, conv, &view);
   SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
   SDG_TRY_GOTO(sdg_share_output(share, conv->y, &conv->op.y_placement), fail);
   SDG_TRY_GOTO(share_fill(share, conv, tagging, &window), fail);

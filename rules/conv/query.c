@@ -75,6 +75,8 @@ static sdg_status_t workspace_answer(const sdg_call_t *call,
   SDG_TRY(sdg_window_op_weigh_forward(call, tagging, &conv->spec, &conv->op));
   (void)sdg_window_op_view(&conv->op, &view);
   sdg_conv_view_settle(call, conv, &view, sdg_conv_w(call), algo);
+  (void)sdg_window_op_view(&conv->op, &view);
+  sdg_conv_view_judge(call, conv, &view);
   bool extend = sdg_window_op_extends(&conv->op, strategy);
   size_t largest;
   // Checked in the same way as the call itself.

@@ -93,11 +93,16 @@ sdg_status_t sdg_conv_describe(const sdg_conv_t *conv, const sdg_call_t *call,
 void sdg_conv_undescribe(sdg_conv_descriptors_t *descriptors);
 
 /* `view` is what would be computed in place. If its paddings are not the op's,
- * and the vendor's library rejects the algorithm for it or its rows begin at an
- * address that engines reject, the op's views are padded from now on. */
+ * and the vendor's library rejects the algorithm for it or is slow on its rows,
+ * the op's views are padded from now on. */
 void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
                           const sdg_window_piece_t *view,
                           cudnnFilterDescriptor_t w, int algo);
+
+/* `view` is what would be computed in place, after sdg_conv_view_settle: sets
+ * op.slow_in_place. Both views. */
+void sdg_conv_view_judge(const sdg_call_t *call, sdg_conv_t *conv,
+                         const sdg_window_piece_t *view);
 
 /* The vendor's status for a call or a workspace query on one device, as far as
  * its library reports it without running the call; 0: the library accepts it.

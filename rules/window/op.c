@@ -325,6 +325,7 @@ bool sdg_window_op_view(const sdg_window_op_t *op, sdg_window_piece_t *out) {
 bool sdg_window_op_extends(const sdg_window_op_t *op, sdg_strategy_t strategy) {
   sdg_window_piece_t piece;
   return op->remote || strategy == SDG_STRATEGY_EXTEND ||
+         (strategy == SDG_STRATEGY_AUTO && op->slow_in_place) ||
          sdg_window_op_is_cheaper_extended(op) ||
          !sdg_window_op_view(op, &piece);
 }

@@ -43,6 +43,9 @@ typedef struct sdg_window_op {
   /* True: sub-calls in place use the op's own padding, even if it computes many
    * wrong outputs, because the vendor's library accepts no other. */
   bool padded;
+  /* True: the vendor's library is slow on what would be computed in place, so
+   * `auto` extends. */
+  bool slow_in_place;
   sdg_transfer_t transfer; /* of x, for this rank's outputs */
   sdg_price_t price;       /* rules/window/cost.h */
   /* Not NULL: x is on other ranks, and the rank assembles all that it needs of

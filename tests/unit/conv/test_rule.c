@@ -282,6 +282,122 @@ START_TEST(a_stride_beyond_an_int_is_refused) {
 }
 END_TEST
 
+// What is computed in place of rows [10, 20).
+static const struct {
+  const char *what;
+  int elem_bytes, columns;
+  int64_t x_row, y_row;
+  bool channels_last, slow;
+} view_case[] = {
+    {"half, all rows", 2, 9, 10, 10, false, false},
+    {"half, rows of 16 bytes", 2, 8, 11, 11, false, false},
+    {"half, x begins 18 bytes later", 2, 9, 11, 10, false, true},
+    {"half, y begins 18 bytes later", 2, 9, 10, 11, false, true},
+    {"half, both begin 144 bytes later", 2, 9, 18, 18, false, false},
+    {"half, channels last, 32 bytes", 2, 4, 11, 11, true, false},
+    {"half, channels last, 36 bytes", 2, 9, 11, 11, true, true},
+    {"int8, x begins 8 bytes later", 1, 8, 11, 10, false, true},
+    {"float, not worth a copy", 4, 9, 11, 11, false, false},
+};
+
+START_TEST(rows_that_engines_load_slowly_are_found) {
+  sdg_call_t call = call_of(SDG_ENTRY_cudnnConvolutionForward, NULL);
+  sdg_conv_t conv = {.x = 0, .y = 2, .z = -1, .op.dims = 4};
+  int64_t columns = view_case[_i].columns;
+  bool last = view_case[_i].channels_last;
+  for (int i = 0; i < 3; i += 2) {
+    sdg_operand_t *o = &call.operand[i];
+    o->elem_bytes = view_case[_i].elem_bytes;
+    o->extent[3] = columns;
+    int64_t strides[] = {20 * columns, last ? 1 : 10 * columns,
+                         last ? 2 * columns : columns, last ? 2 : 1};
+    memcpy(o->stride, strides, sizeof strides);
+  }
+  conv.op.x_box = conv.op.y_box =
+      (sdg_box_t){4, {{0, 1}, {0, 2}, {10, 20}, {0, columns}}};
+  sdg_window_piece_t view = {.x = conv.op.x_box, .y = conv.op.y_box};
+  view.x.dim[2].lo = view_case[_i].x_row;
+  view.y.dim[2].lo = view_case[_i].y_row;
+  sdg_conv_view_judge(&call, &conv, &view);
+  ck_assert_msg(conv.op.slow_in_place == view_case[_i].slow, "%s",
+                view_case[_i].what);
+}
+END_TEST
+
+// The vendor's library copies a part of the rows of several images.
+START_TEST(rows_that_the_library_would_copy_are_found) {
+  static const struct {
+    const char *what;
+    int64_t images, x_row, y_row;
+    bool channels_last, whole, slow;
+  } part[] = {
+      {"one image", 1, 11, 11, true, false, false},
+      {"two images, rows of x", 2, 11, 10, true, false, true},
+      {"two images, rows of y", 2, 10, 11, true, false, true},
+      {"two images, all rows", 2, 10, 10, true, false, false},
+      {"two images, channels first", 2, 11, 11, false, false, false},
+      {"two images, whole view: our copies are as many", 2, 11, 11, true, true,
+       false},
+  };
+  for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+    sdg_call_t call = call_of(SDG_ENTRY_cudnnConvolutionForward, NULL);
+    sdg_conv_t conv = {.x = 0, .y = 2, .z = -1, .op.dims = 4};
+    conv.op.whole = part[i].whole;
+    for (int o = 0; o < 3; o += 2) {
+      call.operand[o].extent[0] = part[i].images;
+      if (part[i].channels_last) {
+        const int64_t strides[] = {20 * COLUMNS, 1, 2 * COLUMNS, 2};
+        memcpy(call.operand[o].stride, strides, sizeof strides);
+      }
+    }
+    conv.op.x_box = conv.op.y_box =
+        (sdg_box_t){4, {{0, part[i].images}, {0, 2}, {10, 20}, {0, COLUMNS}}};
+    sdg_window_piece_t view = {.x = conv.op.x_box, .y = conv.op.y_box};
+    view.x.dim[2].lo = part[i].x_row;
+    view.y.dim[2].lo = part[i].y_row;
+    sdg_conv_view_judge(&call, &conv, &view);
+    ck_assert_msg(conv.op.slow_in_place == part[i].slow, "%s", part[i].what);
+  }
+}
+END_TEST
+
+// The whole view computes on rows of the program's own tensors. Rank 1 reads
+// from row 9: at 8 columns, 72 bytes behind the tensor in int8, 144 in half.
+START_TEST(a_rank_extends_where_its_rows_are_loaded_slowly) {
+  static const struct {
+    int elem_bytes;
+    sdg_strategy_t strategy;
+    const char *expected;
+  } way[] = {{1, SDG_STRATEGY_AUTO, "extend"},
+             {1, SDG_STRATEGY_REPAIR, "window"},
+             {2, SDG_STRATEGY_AUTO, "window"},
+             {4, SDG_STRATEGY_AUTO, "window"}};
+  static const float zero;
+  struct sdg_args_cudnnConvolutionForward args = {
+      .xDesc = (cudnnTensorDescriptor_t)&x_10,
+      .wDesc = (cudnnFilterDescriptor_t)&x_10, // of which nothing is read
+      .yDesc = (cudnnTensorDescriptor_t)&x_10,
+      .convDesc = (cudnnConvolutionDescriptor_t)&conv_3x3,
+      .workSpaceSizeInBytes = 1 << 20,
+      .beta = &zero};
+  for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
+    sdg_call_t call = call_of(SDG_ENTRY_cudnnConvolutionForward, &args);
+    call.operand[0] = operand(SDG_ROLE_X, ROWS, 2 * ROWS * COLUMNS);
+    call.operand[2] = operand(SDG_ROLE_Y, ROWS, 2 * ROWS * COLUMNS);
+    call.operand[0].elem_bytes = call.operand[2].elem_bytes = way[i].elem_bytes;
+    for (int o = 0; o < call.operands; o++)
+      call.operand[o].data = &call;
+    section.strategy = way[i].strategy;
+    sdg_plan_t *plan = NULL;
+    ck_assert_int_eq((int)sdg_conv_share(&call, &tagging, &plan), 0);
+    ck_assert_ptr_nonnull(plan);
+    ck_assert_str_eq(plan->strategy, way[i].expected);
+    sdg_plan_destroy(plan);
+  }
+  ck_assert_int_eq(fake_conv_living(), 0);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("conv");
   TCase *cases = tcase_create("conv");
@@ -294,6 +410,10 @@ int main(void) {
   tcase_add_test(cases, a_call_without_z_reaches_the_real_function);
   tcase_add_test(cases, z_keeps_its_own_strides);
   tcase_add_test(cases, a_stride_beyond_an_int_is_refused);
+  tcase_add_loop_test(cases, rows_that_engines_load_slowly_are_found, 0,
+                      sizeof view_case / sizeof *view_case);
+  tcase_add_test(cases, rows_that_the_library_would_copy_are_found);
+  tcase_add_test(cases, a_rank_extends_where_its_rows_are_loaded_slowly);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
