@@ -102,9 +102,11 @@ static sdg_status_t part_open(maker_t *m, const sdg_box_t *want, int image,
   SDG_TRY(sdg_plan_scratch(m->plan, &p->y, m->program.dy, &s->dy));
   s->x = s->dx;
   s->y = s->dy;
+  // A GPU wants equal strides of x and dx, and of y and dy, also in dimensions
+  // of one element.
   if (m->back->reads) {
-    SDG_TRY(sdg_plan_scratch(m->plan, &p->x, m->program.x, &s->x));
-    SDG_TRY(sdg_plan_scratch(m->plan, &p->y, m->program.y, &s->y));
+    SDG_TRY(sdg_plan_scratch(m->plan, &p->x, m->program.dx, &s->x));
+    SDG_TRY(sdg_plan_scratch(m->plan, &p->y, m->program.dy, &s->y));
   }
   if (!first)
     part[-1].last = false;

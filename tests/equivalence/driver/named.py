@@ -151,6 +151,11 @@ NAMED += [
      "op=conv_data mesh=3 split=W:0 partW=0,7,14,22 size=19x22 n=1 c=4 k=3 "
      "kernel=3x1 stride=1x4 pad=2x1 wrap=W on.dy=W:@0,1,2,6 own_sizes=1 "
      "lay.dx=CNHW/W1r beta=-0.74 order=NCHW seed=323769929"),
+    # A Hopper GPU wants equal strides of y and dy, whose pieces are not alike.
+    ("pooling backward in an odd order, y and dy cut at other columns",
+     "op=pool_backward mesh=3 split=W:0 partW=0,1,9,15 n=1 c=1 order=WNHC "
+     "size=2x15 mode=max kernel=1x1 stride=1x2 pad=0x0 strategy=extend "
+     "ycutW=0,5,6,8 own_sizes=1 on.y=W:@0,1,5,8 seed=315827150"),
     # The last rank's own call reads a column that no output sees.
     ("a workspace for a piece with a column that no window sees",
      "mesh=3 split=W:0 partW=0,5,8,17 size=2x17 n=1 c=1 k=1 kernel=2x2 "
