@@ -66,9 +66,7 @@ static const char *own_reason(const sdg_attention_maker_t *m) {
 
 static sdg_status_t plan_open(sdg_attention_maker_t *m, const char *strategy,
                               const char *why) {
-  m->plan = sdg_plan_create(strategy);
-  if (!m->plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_plan_create(strategy, &m->plan));
   m->plan->why = why;
   return sdg_subcalls_open(m->plan, m->call);
 }

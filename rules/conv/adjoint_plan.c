@@ -220,11 +220,8 @@ static sdg_status_t plan_make(const sdg_call_t *call,
   m->call = call;
   m->tagging = tagging;
   m->dgrad = dgrad;
-  m->plan = sdg_plan_create("adjoint");
-  sdg_status_t status;
-  if (!m->plan) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  } else {
+  sdg_status_t status = sdg_plan_create("adjoint", &m->plan);
+  if (status == SDG_OK) {
     m->plan->axes = tagging->axes;
     status = steps_make(m, in_place);
   }

@@ -102,9 +102,8 @@ static sdg_status_t plan_fill(const sdg_call_t *call, sdg_plan_t *plan,
 static sdg_status_t plan_make(const sdg_call_t *call, sdg_axes_t axes,
                               const sdg_box_t *there, const sdg_box_t *own,
                               sdg_plan_t **out_plan) {
-  sdg_plan_t *plan = sdg_plan_create("sum");
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create("sum", &plan));
   plan->why =
       "the rank computes the sum for its own piece; the ranks' sums are added";
   sdg_status_t status = plan_fill(call, plan, axes, there, own);

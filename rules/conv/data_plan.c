@@ -268,12 +268,16 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
   return SDG_OK;
 }
 
-static sdg_status_t maker_open(maker_t *m) {
+static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes, bool extend) {
   const sdg_conv_data_t *g = m->dgrad;
+  const char *in_place = g->conv.op.whole ? "window" : "repair";
+  SDG_TRY(sdg_plan_create(extend ? "extend" : in_place, &m->plan));
+  m->plan->axes = axes;
+  m->plan->price = g->conv.op.price;
   size_t images = (size_t)g->images;
   m->part = calloc(images * 2 * SDG_DIMS_MAX + 1, sizeof *m->part);
   m->message = calloc(images, sizeof *m->message);
-  if (!m->plan || !m->part || !m->message)
+  if (!m->part || !m->message)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   for (size_t i = 0; i < images; i++) {
     m->message[i] =
@@ -298,20 +302,13 @@ static sdg_status_t plan_make(const sdg_call_t *call,
   maker_t maker = {
       .call = call,
       .dgrad = dgrad,
-      .plan = sdg_plan_create(extend                 ? "extend"
-                              : dgrad->conv.op.whole ? "window"
-                                                     : "repair"),
       .reads_old = sdg_call_scalar(call, SDG_BETA) != 0,
       .late = dgrad->images > 1 && isinf(sdg_call_scalar(call, SDG_ALPHA)),
       // Slabs of messages that arrive before the call (prefetch) are kept.
       .apart = extend && section->keeps_dy,
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
-  if (maker.plan) {
-    maker.plan->axes = axes;
-    maker.plan->price = dgrad->conv.op.price;
-  }
-  sdg_status_t status = maker_open(&maker);
+  sdg_status_t status = maker_open(&maker, axes, extend);
   if (status == SDG_OK)
     status = steps_make(&maker, extend);
   for (int i = 0; maker.message && i < dgrad->images; i++)
@@ -369,7 +366,7 @@ sdg_status_t sdg_conv_data_plan(const sdg_call_t *call,
                             ? sdg_tagging_sure(call, tagging)
                             : SDG_OK;
   if (status == SDG_OK)
-    status = refusal ? sdg_conv_plan_refused(refusal, out_plan)
+    status = refusal ? sdg_plan_create_refused(refusal, out_plan)
                      : strategies_try(call, tagging, &dgrad, out_plan);
   sdg_conv_data_fini(&dgrad);
   return status;
@@ -381,10 +378,8 @@ static sdg_status_t whole_plan(const sdg_call_t *call, sdg_conv_data_t *dgrad,
                                const sdg_section_t *section,
                                sdg_plan_t **out_plan) {
   sdg_box_t owned = sdg_conv_data_owned(dgrad);
-  if (sdg_box_empty(&owned)) { // this rank has nothing to compute
-    *out_plan = sdg_plan_create("window");
-    return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  }
+  if (sdg_box_empty(&owned)) // this rank has nothing to compute
+    return sdg_plan_create("window", out_plan);
   sdg_window_piece_t view = sdg_conv_data_view(dgrad);
   sdg_conv_view_judge(call, &dgrad->conv, &view);
   return ways_try(call, dgrad, section, 0, out_plan);

@@ -192,24 +192,6 @@ static sdg_status_t steps_make(maker_t *m) {
   return sdg_gradient_sum_close(m->plan, m->call, &m->sum);
 }
 
-static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes,
-                               sdg_axes_t sum_axes) {
-  const sdg_window_op_t *op = &m->conv->op;
-  SDG_TRY(sdg_conv_filter_strips(op, m->view, &m->strip, &m->strips));
-  m->message = calloc((size_t)op->transfer.recvs + 1, sizeof *m->message);
-  m->slabs = calloc((size_t)m->strips + 1, sizeof *m->slabs);
-  if (!m->plan || !m->message || !m->slabs)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  m->plan->axes = axes;
-  m->plan->price = op->price;
-  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
-  SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->x, &op->x_box, &m->x));
-  SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->y, &op->y_box, &m->y));
-  SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, m->conv->w, sum_axes,
-                                sdg_conv_gradient_beta, &m->sum));
-  return sdg_gradient_sum_scale_last(m->plan, m->call, &m->sum);
-}
-
 // What a plan depends on besides the call.
 typedef struct order {
   const char *strategy;      // of the plan if it has a view
@@ -217,6 +199,24 @@ typedef struct order {
   sdg_axes_t axes, sum_axes; // axes of messages, and of sums
   bool keeps_x;              // messages are kept
 } order_t;
+
+static sdg_status_t maker_open(maker_t *m, const order_t *order) {
+  const sdg_window_op_t *op = &m->conv->op;
+  SDG_TRY(sdg_plan_create(m->view ? order->strategy : "extend", &m->plan));
+  SDG_TRY(sdg_conv_filter_strips(op, m->view, &m->strip, &m->strips));
+  m->message = calloc((size_t)op->transfer.recvs + 1, sizeof *m->message);
+  m->slabs = calloc((size_t)m->strips + 1, sizeof *m->slabs);
+  if (!m->message || !m->slabs)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  m->plan->axes = order->axes;
+  m->plan->price = op->price;
+  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->x, &op->x_box, &m->x));
+  SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->y, &op->y_box, &m->y));
+  SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, m->conv->w, order->sum_axes,
+                                sdg_conv_gradient_beta, &m->sum));
+  return sdg_gradient_sum_scale_last(m->plan, m->call, &m->sum);
+}
 
 // *out_refusal: the vendor's status if its library rejects the piece; no other
 // failure goes unreported.
@@ -228,11 +228,10 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
       .call = call,
       .conv = conv,
       .view = view,
-      .plan = sdg_plan_create(view ? order->strategy : "extend"),
       .copy = view ? SDG_COPY_STRIP : SDG_COPY_ACTIVATION,
       .apart = order->keeps_x,
   };
-  sdg_status_t status = maker_open(&maker, order->axes, order->sum_axes);
+  sdg_status_t status = maker_open(&maker, order);
   if (status == SDG_OK)
     status = steps_make(&maker);
   free(maker.message);
@@ -282,7 +281,7 @@ static sdg_status_t shard_plan(const sdg_call_t *call, const sdg_conv_t *conv,
   int refusal =
       sdg_conv_refusal(call, conv, tagging, sdg_call_int(call, SDG_ALGO));
   if (refusal)
-    return sdg_conv_plan_refused(refusal, out_plan);
+    return sdg_plan_create_refused(refusal, out_plan);
   if (!tagging->sum_axes && strategy != SDG_STRATEGY_EXTEND &&
       is_literal(&conv->op) && !sdg_conv_refused_own(call))
     return sdg_window_plan_literal(order.axes, out_plan);

@@ -135,14 +135,6 @@ static sdg_window_client_t client_make(client_t *client, bool keeps_x) {
   };
 }
 
-sdg_status_t sdg_conv_plan_refused(int refusal, sdg_plan_t **out_plan) {
-  *out_plan = sdg_plan_create("refused");
-  if (!*out_plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  (*out_plan)->refusal = refusal;
-  return SDG_OK;
-}
-
 sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                            sdg_plan_t **out_plan) {
   sdg_conv_t conv;
@@ -163,7 +155,7 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
     status = sdg_window_op_weigh_forward(call, tagging, &conv.spec, &conv.op);
   if (status == SDG_OK)
     status = refusal
-                 ? sdg_conv_plan_refused(refusal, out_plan)
+                 ? sdg_plan_create_refused(refusal, out_plan)
                  : sdg_window_plan(call, tagging, &conv.op, &window, out_plan);
   sdg_conv_fini(&conv);
   return status;

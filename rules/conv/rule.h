@@ -109,9 +109,6 @@ void sdg_conv_view_judge(const sdg_call_t *call, sdg_conv_t *conv,
  * Every rank asks about the same sizes, although the ranks' pieces differ. */
 int sdg_conv_refusal(const sdg_call_t *call, const sdg_conv_t *conv,
                      const sdg_tagging_t *tagging, int algo);
-/* The plan of a call that a single device would reject. */
-sdg_status_t sdg_conv_plan_refused(int refusal,
-                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
 /* The workspace of the program's own call, or the vendor's refusal. */
 cudnnStatus_t sdg_conv_own_workspace(const sdg_call_t *call, size_t *out_bytes);
 /* Whether the library would reject the program's own call, with its

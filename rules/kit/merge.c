@@ -102,10 +102,9 @@ sdg_status_t sdg_merge_open(const sdg_call_t *call,
                             const char *why, int output,
                             const sdg_placement_t *placement,
                             sdg_plan_t **out_plan) {
-  sdg_plan_t *plan = sdg_plan_create(strategy);
-  sdg_status_t status = SDG_OK;
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_plan_t *plan;
+  sdg_status_t status;
+  SDG_TRY(sdg_plan_create(strategy, &plan));
   plan->why = why;
   plan->reduce_axes = merge->axes;
   SDG_TRY_GOTO(sdg_subcalls_open(plan, call), fail);

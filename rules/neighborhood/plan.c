@@ -306,16 +306,17 @@ static sdg_status_t plan_fill(const sdg_call_t *call,
 sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_share_t *share, sdg_plan_t **out_plan) {
-  sdg_plan_t *plan = sdg_plan_create("halo");
-  if (!plan) {
+  sdg_plan_t *plan;
+  sdg_status_t status = sdg_plan_create("halo", &plan);
+  if (status != SDG_OK) {
     sdg_share_destroy(share);
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+    return status;
   }
   plan->share = share;
   if (!share)
     plan->why = "the op has only this strategy: keys and values are fetched to "
                 "their queries";
-  sdg_status_t status = plan_fill(call, tagging, plan);
+  status = plan_fill(call, tagging, plan);
   return sdg_plan_finish(plan, status, out_plan);
 }
 

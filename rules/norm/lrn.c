@@ -104,10 +104,9 @@ sdg_status_t sdg_lrn_share(const sdg_call_t *call, const sdg_tagging_t *tagging,
   *out_plan = NULL;
   if (!shareable(call, tagging))
     return SDG_OK;
-  sdg_plan_t *plan = sdg_plan_create("window");
+  sdg_plan_t *plan;
   sdg_status_t status;
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_plan_create("window", &plan));
   SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &plan->share),
                fail);
   SDG_TRY_GOTO(share_fill(plan->share, call, tagging), fail);

@@ -256,9 +256,8 @@ sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   const char *why = refusal ? NULL : obstacle(call, &norm);
   if (why)
     return sdg_fail(SDG_E_NO_RULE, "%s %s", call->entry_name, why);
-  sdg_plan_t *plan = sdg_plan_create("merge");
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create("merge", &plan));
   plan->refusal = refusal;
   plan->why = merge_why;
   sdg_status_t status =
@@ -345,12 +344,11 @@ sdg_status_t sdg_norm_share(const sdg_call_t *call,
   *out_plan = NULL;
   if (norm.kind == SDG_NORM_NONE || !shareable(call, &norm, tagging))
     return SDG_OK;
-  sdg_plan_t *plan =
-      sdg_plan_create(norm.kind == SDG_NORM_INFERENCE ? "window" : "merge");
+  bool merges = norm.kind != SDG_NORM_INFERENCE;
+  sdg_plan_t *plan;
   sdg_status_t status;
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  if (norm.kind != SDG_NORM_INFERENCE)
+  SDG_TRY(sdg_plan_create(merges ? "merge" : "window", &plan));
+  if (merges)
     plan->why = merge_why;
   SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &plan->share),
                fail);

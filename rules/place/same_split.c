@@ -28,9 +28,7 @@ sdg_status_t sdg_same_split_check(const sdg_call_t *call,
 }
 
 sdg_status_t sdg_literal_plan(sdg_plan_t **out_plan) {
-  *out_plan = sdg_plan_create("literal");
-  if (!*out_plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_plan_create("literal", out_plan));
   (*out_plan)->literal = true;
   return SDG_OK;
 }

@@ -137,9 +137,8 @@ sdg_status_t sdg_dropout_plan(const sdg_call_t *call,
                     "%s: the reserve space has %zu bytes, but the mask of the "
                     "whole tensor needs %zu",
                     call->entry_name, own, bytes);
-  sdg_plan_t *plan = sdg_plan_create("whole mask");
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create("whole mask", &plan));
   plan->why = "the op has only this strategy: which elements are dropped "
               "depends on their place in the whole tensor";
   sdg_status_t status = sdg_subcalls_open(plan, call);

@@ -94,10 +94,9 @@ sdg_status_t sdg_pointwise_share(const sdg_call_t *call,
   const sdg_placement_t *like = placement_find(call, tagging, output);
   if (!sdg_placement_axes(like))
     return SDG_OK;
-  sdg_plan_t *plan = sdg_plan_create("window");
+  sdg_plan_t *plan;
   sdg_status_t status;
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_plan_create("window", &plan));
   SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &plan->share),
                fail);
   SDG_TRY_GOTO(sdg_share_output(plan->share, output, like), fail);

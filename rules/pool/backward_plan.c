@@ -300,14 +300,13 @@ sdg_status_t sdg_pool_backward_make(const sdg_call_t *call,
   maker_t m = {
       .call = call,
       .back = back,
-      .plan = sdg_plan_create(literal  ? "literal"
-                              : extend ? "extend"
-                              : whole  ? "window"
-                                       : "repair"),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
-  if (!m.plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_plan_create(literal  ? "literal"
+                          : extend ? "extend"
+                          : whole  ? "window"
+                                   : "repair",
+                          &m.plan));
   m.plan->axes = back->communicates ? tagging->axes : 0;
   m.plan->price = back->pool.op.price;
   sdg_status_t status;

@@ -39,8 +39,7 @@ static sdg_status_t whole_make(const sdg_call_t *call,
                                     tagging->mesh, tagging->rank);
   if (!sdg_box_empty(&own))
     return sdg_pool_backward_make(call, tagging, back, out_plan);
-  *out_plan = sdg_plan_create("window");
-  return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  return sdg_plan_create("window", out_plan);
 }
 
 sdg_status_t sdg_pool_backward_share(const sdg_call_t *call,

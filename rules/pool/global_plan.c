@@ -336,14 +336,12 @@ sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
       .of = {tagging, pool},
       .type = type,
       .part_type = part_type_of(pool, type),
-      .plan = sdg_plan_create("pieces"),
       .x = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
                              tagging->rank),
       .y = sdg_placement_box(&pool->op.y_placement, tagging->mesh,
                              tagging->rank),
   };
-  if (!m.plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_plan_create("pieces", &m.plan));
   m.part = sdg_pool_pieces_part(&m.of, tagging->rank);
   m.parts = sdg_pool_pieces_parts(&m.of, tagging->rank);
   if (pool->dx < 0 || !is_mean(pool))

@@ -37,9 +37,8 @@ static const char *why_of(const char *strategy) {
 
 static sdg_status_t plan_open(const sdg_product_parts_t *m,
                               const char *strategy, sdg_plan_t **out_plan) {
-  sdg_plan_t *plan = sdg_plan_create(strategy);
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create(strategy, &plan));
   plan->why = why_of(strategy);
   sdg_status_t status = sdg_product_calls_open(plan, &m->product);
   return sdg_plan_finish(plan, status, out_plan);

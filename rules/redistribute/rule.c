@@ -123,12 +123,12 @@ static sdg_status_t redistribute_plan(const sdg_call_t *call,
   if (sdg_label_section(&call->operand[Y])->pending_max)
     return sdg_fail(SDG_E_TAG, "a maximum cannot be left pending");
   SDG_TRY(sides_check(call, tagging));
-  sdg_plan_t *plan = sdg_plan_create("redistribute");
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create("redistribute", &plan));
   sdg_box_t *need = needs_make(call, tagging);
   sdg_fetch_t fetch = {.landed = NULL};
-  sdg_status_t status = plan && need
-                            ? steps_make(plan, call, tagging, need, &fetch)
-                            : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_status_t status = need ? steps_make(plan, call, tagging, need, &fetch)
+                             : sdg_fail(SDG_E_NO_MEMORY, "a plan");
   free(need);
   sdg_fetch_fini(&fetch);
   return sdg_plan_finish(plan, status, out_plan);

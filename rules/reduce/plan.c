@@ -222,14 +222,6 @@ static bool complete(const sdg_call_t *call, sdg_reduce_t *out) {
   return a->data && c->data && a->dims == c->dims;
 }
 
-static sdg_status_t refused_make(int refusal, sdg_plan_t **out_plan) {
-  *out_plan = sdg_plan_create("refused");
-  if (!*out_plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  (*out_plan)->refusal = refusal;
-  return SDG_OK;
-}
-
 sdg_status_t sdg_reduce_dims(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              const sdg_reduce_t *reduce, bool *out) {
@@ -258,7 +250,7 @@ sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
     return sdg_literal_plan(out_plan);
   int refusal = sdg_reduce_refusal(call, tagging, &m.reduce);
   if (refusal)
-    return refused_make(refusal, out_plan);
+    return sdg_plan_create_refused(refusal, out_plan);
   SDG_TRY(sdg_merge_open(call, tagging, &m.merge, "merge", merge_why, -1, NULL,
                          &m.plan));
   sdg_status_t status = operands_make(&m);

@@ -300,10 +300,11 @@ static sdg_status_t plan_make(maker_t *m, sdg_share_t *share,
   sdg_status_t status = facts_find(m, share != NULL);
   if (status == SDG_OK && !share && is_literal(m))
     return sdg_literal_plan(out_plan);
-  m->plan = status == SDG_OK ? sdg_plan_create("fetch") : NULL;
-  if (!m->plan) {
+  if (status == SDG_OK)
+    status = sdg_plan_create("fetch", &m->plan);
+  if (status != SDG_OK) {
     sdg_share_destroy(share);
-    return status != SDG_OK ? status : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+    return status;
   }
   m->plan->share = share;
   if (!share)

@@ -244,14 +244,10 @@ static int refused_run(void *user, int index, const sdg_call_t *call,
 
 sdg_status_t sdg_step_null_operand_plan(const sdg_call_t *call,
                                         sdg_plan_t **out_plan) {
-  sdg_plan_t *plan = sdg_plan_create("refused");
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  if (sdg_family_is_product(call->family)) {
-    plan->refusal = CUBLAS_STATUS_INVALID_VALUE;
-    *out_plan = plan;
-    return SDG_OK;
-  }
+  if (sdg_family_is_product(call->family))
+    return sdg_plan_create_refused(CUBLAS_STATUS_INVALID_VALUE, out_plan);
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create("refused", &plan));
   plan->run = refused_run;
   sdg_status_t status = sdg_plan_call(plan, 0);
   return sdg_plan_finish(plan, status, out_plan);

@@ -267,9 +267,8 @@ static sdg_status_t plan_make(const sdg_vector_t *vector,
   sdg_box_t own = {.dims = 1};
   int slab;
   own.dim[0].hi = call->operand[0].extent[0];
-  sdg_plan_t *plan = sdg_plan_create("value");
-  if (!plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create("value", &plan));
   plan->reduce_axes = pieces->reduce_axes;
   sdg_status_t status = sdg_plan_operand(plan, call, 0, &own, &slab);
   if (status == SDG_OK)

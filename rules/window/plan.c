@@ -50,10 +50,14 @@ typedef struct maker {
   int refusal;          // the vendor's status for a piece
 } maker_t;
 
-static sdg_status_t maker_open(maker_t *m) {
+static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes, bool extend) {
   const sdg_window_op_t *op = m->op;
+  const char *in_place = op->whole ? "window" : "repair";
+  SDG_TRY(sdg_plan_create(extend ? "extend" : in_place, &m->plan));
+  m->plan->axes = axes;
+  m->plan->price = op->price;
   m->message = calloc((size_t)op->transfer.recvs + 1, sizeof *m->message);
-  if (!m->plan || !m->message)
+  if (!m->message)
     return sdg_fail(SDG_E_NO_MEMORY, "a plan");
   m->z = -1;
   SDG_TRY(op->remote ? sdg_plan_tensor(m->plan, op->remote->tensor,
@@ -230,16 +234,9 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
       .call = call,
       .op = op,
       .client = client,
-      .plan = sdg_plan_create(extend      ? "extend"
-                              : op->whole ? "window"
-                                          : "repair"),
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
-  if (maker.plan) {
-    maker.plan->axes = axes;
-    maker.plan->price = op->price;
-  }
-  sdg_status_t status = maker_open(&maker);
+  sdg_status_t status = maker_open(&maker, axes, extend);
   if (status == SDG_OK)
     status = steps_make(&maker, extend);
   free(maker.message);
@@ -248,22 +245,20 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_window_op_t *op,
 }
 
 sdg_status_t sdg_window_plan_literal(sdg_axes_t axes, sdg_plan_t **out_plan) {
-  *out_plan = sdg_plan_create("literal");
-  if (!*out_plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_plan_create("literal", out_plan));
   (*out_plan)->literal = true;
   (*out_plan)->axes = axes;
   return sdg_plan_exchange(*out_plan);
 }
 
+// In place, or, if the vendor's library rejects that, on assembled tensors.
+// Each rank may decide this alone, because it sends, reads and writes the same
+// elements either way.
 static sdg_status_t strategies_try(const sdg_call_t *call,
                                    const sdg_window_op_t *op,
                                    const sdg_window_client_t *client,
                                    sdg_axes_t axes, sdg_strategy_t strategy,
                                    sdg_plan_t **out_plan) {
-  if (strategy != SDG_STRATEGY_EXTEND && sdg_window_op_is_literal(op) &&
-      !client->refuses_own)
-    return sdg_window_plan_literal(axes, out_plan);
   bool extend = sdg_window_op_extends(op, strategy);
   int refusal;
   sdg_status_t status =
@@ -282,8 +277,12 @@ sdg_status_t sdg_window_plan(const sdg_call_t *call,
                              const sdg_window_op_t *op,
                              const sdg_window_client_t *client,
                              sdg_plan_t **out_plan) {
-  return strategies_try(call, op, client, op->communicates ? tagging->axes : 0,
-                        tagging->section->strategy, out_plan);
+  sdg_axes_t axes = op->communicates ? tagging->axes : 0;
+  sdg_strategy_t strategy = tagging->section->strategy;
+  if (strategy != SDG_STRATEGY_EXTEND && sdg_window_op_is_literal(op) &&
+      !client->refuses_own)
+    return sdg_window_plan_literal(axes, out_plan);
+  return strategies_try(call, op, client, axes, strategy, out_plan);
 }
 
 sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
@@ -293,21 +292,7 @@ sdg_status_t sdg_window_plan_whole(const sdg_call_t *call,
                                    sdg_plan_t **out_plan) {
   sdg_window_piece_t piece[SDG_PIECES_MAX];
   bool in_place;
-  if (sdg_window_op_pieces(op, true, &in_place, piece) == 0) {
-    *out_plan = sdg_plan_create("window"); // nothing to do here
-    return *out_plan ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  }
-  bool extend = sdg_window_op_extends(op, strategy);
-  int refusal;
-  sdg_status_t status =
-      plan_make(call, op, client, 0, extend, out_plan, &refusal);
-  // Each rank may decide this alone, because it reads and writes the same
-  // elements either way.
-  if (refusal && !extend)
-    status = plan_make(call, op, client, 0, true, out_plan, &refusal);
-  return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
-                            "%s: the vendor's library has no algorithm for a "
-                            "piece of it: status %d",
-                            call->entry_name, refusal)
-                 : status;
+  if (sdg_window_op_pieces(op, true, &in_place, piece) == 0)
+    return sdg_plan_create("window", out_plan); // nothing to do here
+  return strategies_try(call, op, client, 0, strategy, out_plan);
 }

@@ -113,12 +113,14 @@ static sdg_status_t plan_make(const request_t *r, bool keep,
                               sdg_plan_t **out_plan) {
   sdg_transfer_t transfer;
   SDG_TRY(transfer_make(r, &transfer));
-  sdg_plan_t *plan = sdg_plan_create("update");
+  sdg_plan_t *plan;
   int *landed = calloc((size_t)transfer.recvs + 1, sizeof *landed);
-  if (plan)
+  sdg_status_t status = sdg_plan_create("update", &plan);
+  if (status == SDG_OK) {
     plan->axes = r->axes;
-  sdg_status_t status = plan && landed ? steps_make(plan, r, &transfer, landed)
-                                       : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+    status = landed ? steps_make(plan, r, &transfer, landed)
+                    : sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  }
   if (status == SDG_OK && keep)
     sdg_plan_keep(plan);
   free(landed);

@@ -25,11 +25,18 @@ const char *sdg_copy_kind_name(sdg_copy_kind_t kind) {
   return names[kind];
 }
 
-sdg_plan_t *sdg_plan_create(const char *strategy) {
-  sdg_plan_t *plan = calloc(1, sizeof *plan);
-  if (plan)
-    plan->strategy = strategy;
-  return plan;
+sdg_status_t sdg_plan_create(const char *strategy, sdg_plan_t **out_plan) {
+  *out_plan = calloc(1, sizeof **out_plan);
+  if (!*out_plan)
+    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  (*out_plan)->strategy = strategy;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_plan_create_refused(int refusal, sdg_plan_t **out_plan) {
+  SDG_TRY(sdg_plan_create("refused", out_plan));
+  (*out_plan)->refusal = refusal;
+  return SDG_OK;
 }
 
 void sdg_plan_destroy(sdg_plan_t *plan) {

@@ -169,7 +169,12 @@ size_t sdg_plan_aligned(size_t bytes);
 
 /* Functions that build a plan. SDG_E_NO_MEMORY is their only error unless
  * stated otherwise; they name slabs by index. */
-sdg_plan_t *sdg_plan_create(const char *strategy);
+sdg_status_t sdg_plan_create(const char *strategy,
+                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* A plan for a call that the vendor's library would reject: the program gets
+ * that library's status. */
+sdg_status_t sdg_plan_create_refused(int refusal,
+                                     sdg_plan_t **out_plan) SDG_MUST_CHECK;
 void sdg_plan_destroy(sdg_plan_t *plan);
 /* Ends the making of a plan: hands it out if `status` is SDG_OK, else destroys
  * it. Returns `status`. Steps may be added later, before the plan runs. */

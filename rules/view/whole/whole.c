@@ -53,9 +53,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_op_t *op,
     idle_find((*out_plan)->share, tagging->mesh);
   if (*out_plan)
     return SDG_OK;
-  *out_plan = sdg_plan_create("whole");
-  if (!*out_plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(sdg_plan_create("whole", out_plan));
   (*out_plan)->literal = true;
   return SDG_OK;
 }

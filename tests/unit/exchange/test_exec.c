@@ -93,8 +93,14 @@ static sdg_call_t call_of(shard_t *shard, float *y) {
   return call;
 }
 
+static sdg_plan_t *plan_create(void) {
+  sdg_plan_t *plan;
+  REQUIRE(!sdg_plan_create("test", &plan));
+  return plan;
+}
+
 static sdg_plan_t *plan_make(const sdg_call_t *call, int rank) {
-  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_plan_t *plan = plan_create();
   plan->axes = 1;
   sdg_box_t owned[RANKS], need[RANKS];
   for (int r = 0; r < RANKS; r++) {
@@ -243,7 +249,7 @@ static void sender_body(int rank) {
   static shard_t shard;
   shard.own = (sdg_range_t){first_row[rank], first_row[rank + 1]};
   sdg_call_t call = call_of(&shard, shard.y[0]);
-  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_plan_t *plan = plan_create();
   plan->axes = 1;
   sdg_box_t owned[RANKS], need[RANKS];
   for (int r = 0; r < RANKS; r++) {
@@ -305,7 +311,7 @@ static void told_apart_body(int rank) {
 // An exchange without messages; a sum of all ranks' rows; the maximum of these,
 // which changes nothing; and rank 2 gets rank 0's row.
 static sdg_plan_t *sums_make(const sdg_call_t *call, int rank) {
-  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_plan_t *plan = plan_create();
   plan->axes = plan->reduce_axes = 1;
   sdg_box_t row = rows_box(0, 1);
   sdg_box_t owned[RANKS] = {row, rows_box(0, 0), rows_box(0, 0)};
@@ -373,7 +379,7 @@ static void axes_body(int rank) {
   sdg_box_t row = rows_box(0, 1);
   for (int k = 0; k < 2; k++) {
     sdg_call_t call = call_of(&shard, shard.y[k]);
-    sdg_plan_t *plan = sdg_plan_create("test");
+    sdg_plan_t *plan = plan_create();
     int x, y, sum;
     REQUIRE(!sdg_plan_operand(plan, &call, 0, &row, &x));
     REQUIRE(!sdg_plan_operand(plan, &call, 1, &row, &y));
@@ -415,7 +421,7 @@ static void exchanges_body(int rank) {
   shard.own = (sdg_range_t){rank, rank + 1};
   sdg_box_t row = rows_box(0, 1);
   sdg_call_t call = call_of(&shard, shard.y[0]);
-  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_plan_t *plan = plan_create();
   int slab[3], nowhere;
   REQUIRE(!sdg_plan_operand(plan, &call, 0, &row, &slab[0]));
   REQUIRE(!sdg_plan_scratch(plan, &row, slab[0], &slab[1]));
@@ -452,7 +458,7 @@ static void rehomed_body(int rank) {
   shard.own = (sdg_range_t){rank, rank + 1};
   sdg_box_t row = rows_box(0, 1);
   sdg_call_t call = call_of(&shard, shard.y[0]);
-  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_plan_t *plan = plan_create();
   int x, y, room, own;
   REQUIRE(!sdg_plan_operand(plan, &call, 0, &row, &x));
   REQUIRE(!sdg_plan_operand(plan, &call, 1, &row, &y));
@@ -497,7 +503,7 @@ static void prefetch_run(int rank, bool by_column, bool along) {
     task[s] = (task_t){.shard = &shard[s], .value = (float)(s + 1)};
     fake_cuda_enqueue(fake_cuda_stream(1), x_write, &task[s]);
   }
-  sdg_plan_t *none = sdg_plan_create("test");
+  sdg_plan_t *none = plan_create();
   sdg_outcome_t outcome;
   const sdg_prefetch_t prefetch = {plan[1], &call[1]};
   REQUIRE(!sdg_plan_is_early(plan[1], 0));
@@ -543,7 +549,7 @@ static void strips_copied(int first, int second, int third) {
   task_t task = {.shard = &shard, .value = 1};
   x_write(&task);
   sdg_call_t call = call_of(&shard, shard.y[0]);
-  sdg_plan_t *plan = sdg_plan_create("test"), *finished;
+  sdg_plan_t *plan = plan_create(), *finished;
   sdg_box_t all = rows_box(0, ROWS), room = rows_box(0, 12);
   int x, y, scratch, strip[3];
   REQUIRE(!sdg_plan_operand(plan, &call, 0, &all, &x));
@@ -595,7 +601,7 @@ static bool is_early(int what) {
       .send = &message, .sends = 1, .recv = &message, .recvs = 1};
   shard.own = (sdg_range_t){0, 1};
   sdg_call_t call = call_of(&shard, shard.y[0]);
-  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_plan_t *plan = plan_create();
   int x, y, landed, within;
   plan->axes = 1;
   ck_assert(!sdg_plan_operand(plan, &call, 0, &row, &x));

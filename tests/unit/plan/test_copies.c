@@ -16,9 +16,15 @@ static sdg_box_t rows(int64_t lo, int64_t hi) {
   return (sdg_box_t){.dims = 2, .dim = {{lo, hi}, {0, COLUMNS}}};
 }
 
+static sdg_plan_t *plan_create(void) {
+  sdg_plan_t *plan;
+  REQUIRE(!sdg_plan_create("test", &plan));
+  return plan;
+}
+
 // Three strips of four rows each, one behind the other in scratch.
 static made_t make(void) {
-  made_t m = {.plan = sdg_plan_create("test")};
+  made_t m = {.plan = plan_create()};
   static sdg_call_t call = {
       .operands = 1,
       .operand[0] = {.elem_bytes = 4, .dims = 2, .stride = {COLUMNS, 1}}};

@@ -39,10 +39,16 @@ static void count_destroyed(void *state) {
   destroyed++;
 }
 
+static sdg_plan_t *plan_create(void) {
+  sdg_plan_t *plan;
+  ck_assert_int_eq((int)sdg_plan_create("test", &plan), 0);
+  return plan;
+}
+
 static void add(const sdg_call_t *call) {
   sdg_plan_key_t key;
   sdg_plan_entry_t *entry;
-  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_plan_t *plan = plan_create();
   plan->state_destroy = count_destroyed;
   sdg_plan_key_make(call, &op, &key);
   ck_assert_int_eq((int)sdg_plan_cache_add(&key, plan, NULL, &entry), 0);
@@ -104,7 +110,7 @@ START_TEST(plans_of_many_steps_fill_the_cache_sooner) {
     sdg_call_t call = call_of(g, 1);
     sdg_plan_key_t key;
     sdg_plan_entry_t *entry;
-    sdg_plan_t *plan = sdg_plan_create("test");
+    sdg_plan_t *plan = plan_create();
     plan->state_destroy = count_destroyed;
     for (int i = 0; i < 6000; i++)
       ck_assert_int_eq((int)sdg_plan_call(plan, i), 0);

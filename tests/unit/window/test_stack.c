@@ -18,6 +18,12 @@ static sdg_window_piece_t strip(int64_t x, int64_t y, int count) {
                               .y = rows(y, y + count)};
 }
 
+static sdg_plan_t *plan_create(void) {
+  sdg_plan_t *plan;
+  REQUIRE(!sdg_plan_create("test", &plan));
+  return plan;
+}
+
 START_TEST(strips_of_equal_extents_are_stacked) {
   sdg_window_piece_t s[] = {strip(-1, 0, 1), strip(3, 4, 2), strip(8, 9, 1),
                             strip(9, 10, 1)};
@@ -45,7 +51,7 @@ START_TEST(slabs_of_a_stack_lie_behind_one_another) {
                      .operand[0] = {.elem_bytes = 2,
                                     .dims = 4,
                                     .stride = {nhwc[0], 1, nhwc[2], C}}};
-  sdg_plan_t *plan = sdg_plan_create("test");
+  sdg_plan_t *plan = plan_create();
   sdg_box_t own = rows(0, ROWS), box[] = {rows(-1, 2), rows(8, 11)};
   int x, all, slab[2];
   REQUIRE(!sdg_plan_operand(plan, &call, 0, &own, &x));
