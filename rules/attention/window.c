@@ -15,8 +15,7 @@ static sdg_range_t own_range(const sdg_attention_maker_t *m, int index) {
   const sdg_placement_t *p = &m->tagging->placement[index];
   if (m->call->operand[index].is_colocated)
     return (sdg_range_t){0, sdg_placement_extent(p, SDG_SEQUENCE_TIME)};
-  return sdg_placement_box(p, m->tagging->mesh, m->tagging->rank)
-      .dim[SDG_SEQUENCE_TIME];
+  return sdg_tagging_own(m->tagging, p).dim[SDG_SEQUENCE_TIME];
 }
 
 // Writes which line of the rules would agree with the program's windows, as far

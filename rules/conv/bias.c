@@ -127,8 +127,7 @@ sdg_status_t sdg_conv_bias_plan(const sdg_call_t *call,
   if (!tagging->sum_axes)
     return sdg_window_plan_literal(0, out_plan);
   SDG_TRY(sdg_tagging_sure(call, tagging));
-  sdg_box_t own = sdg_placement_box(&tagging->placement[dy_of(call)],
-                                    tagging->mesh, tagging->rank);
+  sdg_box_t own = sdg_tagging_own(tagging, &tagging->placement[dy_of(call)]);
   return plan_make(call, tagging->sum_axes, &own, &own, out_plan);
 }
 
@@ -162,7 +161,7 @@ sdg_status_t sdg_conv_bias_share(const sdg_call_t *call,
   sdg_share_t *share;
   SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
   sdg_box_t there = sdg_operand_box(dy);
-  sdg_box_t own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+  sdg_box_t own = sdg_tagging_own(tagging, placement);
   sdg_status_t status;
   SDG_TRY_GOTO(share_fill(share, call, tagging), fail);
   SDG_TRY_GOTO(plan_make(call, tagging->sum_axes, &there, &own, out_plan),

@@ -10,13 +10,12 @@ sdg_status_t sdg_scatter_add_open(sdg_plan_t *plan,
                                   const sdg_placement_t *terms,
                                   const sdg_box_t *need, const int64_t *period,
                                   int from, int to, sdg_scatter_add_t *out) {
-  *out = (sdg_scatter_add_t){
-      .from = from,
-      .to = to,
-      .me = tagging->me,
-      .copies =
-          (sdg_placement_axes(terms) & ~sdg_placement_axes(placement)) != 0,
-      .own = sdg_placement_box(placement, tagging->mesh, tagging->rank)};
+  *out = (sdg_scatter_add_t){.from = from,
+                             .to = to,
+                             .me = tagging->me,
+                             .copies = (sdg_placement_axes(terms) &
+                                        ~sdg_placement_axes(placement)) != 0,
+                             .own = sdg_tagging_own(tagging, placement)};
   return sdg_scatter_back(plan, tagging, placement, terms, need, period,
                           from < 0 ? to : from, &out->back);
 }

@@ -70,7 +70,7 @@ static sdg_status_t side_init(maker_t *m, side_t *side, int operand,
   side->operand = operand;
   side->gradient = gradient;
   side->placement = &tagging->placement[operand];
-  side->own = sdg_placement_box(side->placement, tagging->mesh, tagging->rank);
+  side->own = sdg_tagging_own(tagging, side->placement);
   side->need = calloc((size_t)tagging->ranks, sizeof *side->need);
   if (!side->need)
     return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
@@ -238,10 +238,8 @@ static sdg_status_t steps_make(maker_t *m) {
     SDG_TRY(side_init(m, &m->side[i], SDG_NEIGHBORHOOD_K + i,
                       SDG_NEIGHBORHOOD_DK + i));
   SDG_TRY(keys_fetch(m));
-  m->q = sdg_placement_box(&tagging->placement[SDG_NEIGHBORHOOD_Q],
-                           tagging->mesh, tagging->rank);
-  m->o = sdg_placement_box(&tagging->placement[SDG_NEIGHBORHOOD_O],
-                           tagging->mesh, tagging->rank);
+  m->q = sdg_tagging_own(tagging, &tagging->placement[SDG_NEIGHBORHOOD_Q]);
+  m->o = sdg_tagging_own(tagging, &tagging->placement[SDG_NEIGHBORHOOD_O]);
   sdg_neighborhood_attend_t a = {.plan = m->plan,
                                  .shape = &m->shape,
                                  .type = m->type,

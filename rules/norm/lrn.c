@@ -70,8 +70,7 @@ static bool is_copied(const sdg_call_t *call, const sdg_box_t *own) {
 
 static sdg_status_t steps_add(const sdg_call_t *call,
                               const sdg_tagging_t *tagging, sdg_plan_t *plan) {
-  sdg_box_t own =
-      sdg_placement_box(&tagging->placement[0], tagging->mesh, tagging->rank);
+  sdg_box_t own = sdg_tagging_own(tagging, &tagging->placement[0]);
   sdg_subcall_t sub = {.fn = sdg_subcall_program, .tensors = call->operands};
   if (sdg_box_empty(&own))
     return SDG_OK;

@@ -170,7 +170,7 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
       .type = params_type(call),
       .axes = axes,
       .sum = tagging->sum_axes & axes,
-      .own = sdg_placement_box(x, tagging->mesh, tagging->rank),
+      .own = sdg_tagging_own(tagging, x),
       .params = sdg_operand_box(scale),
       .total = 1,
   };

@@ -118,7 +118,7 @@ static void operand_write(FILE *file, const sdg_call_t *call,
   fprintf(file, ",\"output\":%s,", operand->is_output ? "true" : "false");
   numbers_write(file, "extent", operand->dims, operand->extent);
   if (placement->dims > 0) {
-    sdg_box_t box = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+    sdg_box_t box = sdg_tagging_own(tagging, placement);
     int64_t whole[SDG_DIMS_MAX], first[SDG_DIMS_MAX];
     for (int d = 0; d < placement->dims; d++) {
       whole[d] = sdg_placement_extent(placement, d);

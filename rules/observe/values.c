@@ -66,8 +66,7 @@ sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
   sdg_box_t *boxes = calloc(SDG_OPERANDS_MAX, sizeof *boxes);
   for (int i = 0; boxes && i < call->operands; i++)
     if (tagging->placement[i].dims > 0)
-      boxes[i] = sdg_placement_box(&tagging->placement[i], tagging->mesh,
-                                   tagging->rank);
+      boxes[i] = sdg_tagging_own(tagging, &tagging->placement[i]);
   return boxes;
 }
 

@@ -36,6 +36,12 @@ typedef struct sdg_tagging {
   const struct sdg_remote *remote;
 } sdg_tagging_t;
 
+/* The box that this rank has of a tensor at `placement`. */
+static inline sdg_box_t sdg_tagging_own(const sdg_tagging_t *tagging,
+                                        const sdg_placement_t *placement) {
+  return sdg_placement_box(placement, tagging->mesh, tagging->rank);
+}
+
 /* An operand that is elsewhere: the op's plan fetches what it needs from
  * there. */
 typedef struct sdg_remote {

@@ -166,7 +166,7 @@ void sdg_tagging_note(const sdg_call_t *call, const sdg_tagging_t *tagging) {
     if (placement->dims == 0 || !call->operand[i].descriptor ||
         sdg_family_is_product(call->family))
       continue;
-    sdg_box_t box = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+    sdg_box_t box = sdg_tagging_own(tagging, placement);
     sdg_tag_place_t place = {.generation = call->operand[i].generation,
                              .dims = placement->dims};
     for (int d = 0; d < placement->dims; d++) {

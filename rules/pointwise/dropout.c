@@ -108,7 +108,7 @@ sdg_status_t sdg_dropout_answer(const sdg_call_t *call,
 static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
   const sdg_placement_t *placement = &tagging->placement[0];
-  sdg_box_t own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+  sdg_box_t own = sdg_tagging_own(tagging, placement);
   sdg_box_t all = whole_box(placement);
   sdg_subcall_t real = {.fn = sdg_subcall_program, .tensors = 2};
   int slab[2], whole[2];

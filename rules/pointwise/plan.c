@@ -68,8 +68,7 @@ static sdg_status_t reads_fill(sdg_share_t *share, const sdg_call_t *call,
 
 static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
-  sdg_box_t own = sdg_placement_box(&plan->share->output[0].placement,
-                                    tagging->mesh, tagging->rank);
+  sdg_box_t own = sdg_tagging_own(tagging, &plan->share->output[0].placement);
   if (sdg_box_empty(&own))
     return SDG_OK;
   SDG_TRY(sdg_pointwise_open(plan));

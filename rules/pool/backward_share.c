@@ -35,8 +35,7 @@ static sdg_status_t whole_make(const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
                                const sdg_pool_backward_t *back,
                                sdg_plan_t **out_plan) {
-  sdg_box_t own = sdg_placement_box(&tagging->placement[back->pool.x],
-                                    tagging->mesh, tagging->rank);
+  sdg_box_t own = sdg_tagging_own(tagging, &tagging->placement[back->pool.x]);
   if (!sdg_box_empty(&own))
     return sdg_pool_backward_make(call, tagging, back, out_plan);
   return sdg_plan_create("window", out_plan);

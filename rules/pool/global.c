@@ -138,8 +138,7 @@ bool sdg_pool_fills(const sdg_call_t *call, const sdg_tagging_t *tagging,
 }
 
 void sdg_pool_globalize(const sdg_tagging_t *tagging, sdg_pool_t *pool) {
-  sdg_box_t own = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
-                                    tagging->rank);
+  sdg_box_t own = sdg_tagging_own(tagging, &tagging->placement[pool->x]);
   pool->global = true;
   for (int i = 0; i < pool->parameters.spatial; i++) {
     if (!is_split(tagging, pool, i))

@@ -336,10 +336,8 @@ sdg_status_t sdg_pool_global_plan(const sdg_call_t *call,
       .of = {tagging, pool},
       .type = type,
       .part_type = part_type_of(pool, type),
-      .x = sdg_placement_box(&tagging->placement[pool->x], tagging->mesh,
-                             tagging->rank),
-      .y = sdg_placement_box(&pool->op.y_placement, tagging->mesh,
-                             tagging->rank),
+      .x = sdg_tagging_own(tagging, &tagging->placement[pool->x]),
+      .y = sdg_tagging_own(tagging, &pool->op.y_placement),
   };
   SDG_TRY(sdg_plan_create("pieces", &m.plan));
   m.part = sdg_pool_pieces_part(&m.of, tagging->rank);

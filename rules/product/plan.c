@@ -160,8 +160,7 @@ typedef struct shard {
 } shard_t;
 
 static sdg_box_t own_box(const sdg_product_parts_t *m, int matrix) {
-  return sdg_placement_box(&m->matrix[matrix], m->tagging->mesh,
-                           m->tagging->rank);
+  return sdg_tagging_own(m->tagging, &m->matrix[matrix]);
 }
 
 static void needs_find(shard_t *s) {

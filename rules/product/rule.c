@@ -87,8 +87,7 @@ static sdg_common_t matmul_common(const sdg_call_t *call,
         m.product.matrix[i].operand != index)
       continue;
     common.axes = tagging->axes & ~sdg_placement_axes(&m.matrix[i]);
-    sdg_box_t box =
-        sdg_placement_box(&m.matrix[i], tagging->mesh, tagging->rank);
+    sdg_box_t box = sdg_tagging_own(tagging, &m.matrix[i]);
     for (int d = 0; d < box.dims; d++)
       common.extent[d] = box.dim[d].hi - box.dim[d].lo;
     for (int d = 0; d < box.dims; d++)

@@ -80,8 +80,7 @@ static sdg_box_t *needs_make(const sdg_call_t *call,
 static sdg_status_t source_make(sdg_plan_t *plan, const sdg_call_t *call,
                                 const sdg_tagging_t *tagging, int *out_slab) {
   const sdg_section_t *section = sdg_label_section(&call->operand[X]);
-  sdg_box_t own =
-      sdg_placement_box(&tagging->placement[X], tagging->mesh, tagging->rank);
+  sdg_box_t own = sdg_tagging_own(tagging, &tagging->placement[X]);
   int x;
   SDG_TRY(sdg_plan_operand(plan, call, X, &own, &x));
   *out_slab = x;
@@ -100,8 +99,7 @@ static sdg_status_t source_make(sdg_plan_t *plan, const sdg_call_t *call,
 static sdg_status_t steps_make(sdg_plan_t *plan, const sdg_call_t *call,
                                const sdg_tagging_t *tagging,
                                const sdg_box_t *need, sdg_fetch_t *fetch) {
-  sdg_box_t whole =
-      sdg_placement_box(&tagging->placement[Y], tagging->mesh, tagging->rank);
+  sdg_box_t whole = sdg_tagging_own(tagging, &tagging->placement[Y]);
   int from, y;
   if (sdg_fetch_communicates(tagging, &tagging->placement[X], need))
     plan->axes = tagging->axes;

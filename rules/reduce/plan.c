@@ -192,7 +192,7 @@ static sdg_status_t maker_init(const sdg_call_t *call,
   sdg_merge_init(tagging, placement, m->reduced, &m->merge);
   m->adds = sdg_call_scalar(call, SDG_BETA) != 0;
   m->type = sdg_merge_type(call->operand[m->reduce.a].type);
-  m->own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+  m->own = sdg_tagging_own(tagging, placement);
   m->field = sdg_merge_field(&m->own, m->reduced);
   if (m->merge.axes && m->own.dims < 3)
     return sdg_fail(SDG_E_SPLIT_DIMENSION,

@@ -109,7 +109,7 @@ static sdg_status_t maker_init(const sdg_call_t *call,
   sdg_merge_init(tagging, placement, m->reduced, &m->merge);
   m->adds = sdg_call_scalar(call, SDG_BETA) != 0;
   m->type = sdg_merge_type(call->operand[0].type);
-  m->own = sdg_placement_box(placement, tagging->mesh, tagging->rank);
+  m->own = sdg_tagging_own(tagging, placement);
   m->field = sdg_merge_field(&m->own, m->reduced);
   m->empty = sdg_box_empty(&m->own);
   if (m->merge.axes && m->type < 0)

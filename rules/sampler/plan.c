@@ -34,7 +34,7 @@ static const sdg_placement_t *at(const maker_t *m,
 }
 
 static sdg_box_t own_box(const maker_t *m, sdg_sampler_tensor_t tensor) {
-  return sdg_placement_box(at(m, tensor), m->tagging->mesh, m->tagging->rank);
+  return sdg_tagging_own(m->tagging, at(m, tensor));
 }
 
 static const sdg_box_t *need_of(const maker_t *m) {

@@ -277,10 +277,8 @@ sdg_status_t sdg_window_op_init(const sdg_call_t *call,
   SDG_TRY_GOTO(empty_check(out, call, tagging), fail);
   SDG_TRY_GOTO(transfer_fill(out, tagging, spec), fail);
   sdg_window_op_own(out, tagging, spec, tagging->rank, out->dim);
-  out->x_box = sdg_placement_box(&tagging->placement[spec->x], tagging->mesh,
-                                 tagging->rank);
-  out->y_box =
-      sdg_placement_box(&out->y_placement, tagging->mesh, tagging->rank);
+  out->x_box = sdg_tagging_own(tagging, &tagging->placement[spec->x]);
+  out->y_box = sdg_tagging_own(tagging, &out->y_placement);
   return SDG_OK;
 fail:
   sdg_window_op_fini(out);

@@ -24,8 +24,7 @@ static sdg_status_t lengths_read(const sdg_attention_maker_t *m, int index,
                       "%s: a sequence of %s has length 0 on some rank, but "
                       "with 'window = local' each rank has its own sequences",
                       m->call->entry_name, sdg_role_name(operand->role));
-    own = sdg_placement_box(&m->tagging->placement[index], m->tagging->mesh,
-                            m->tagging->rank);
+    own = sdg_tagging_own(m->tagging, &m->tagging->placement[index]);
   }
   return sdg_attention_lengths_read(operand, &own, out);
 }

@@ -66,8 +66,7 @@ static sdg_status_t padding_zero(heads_t *h, int part, int slab) {
 // Sets the padding of an output to zero.
 static sdg_status_t operand_finish(heads_t *h, int part, int index) {
   const sdg_placement_t *placement = &h->m->tagging->placement[index];
-  sdg_box_t own =
-      sdg_placement_box(placement, h->m->tagging->mesh, h->m->tagging->rank);
+  sdg_box_t own = sdg_tagging_own(h->m->tagging, placement);
   int slab;
   if (!lengths_of(h, part)->length)
     return SDG_OK;
@@ -144,8 +143,8 @@ static sdg_status_t rows_read(heads_t *h, int part, sdg_subcall_tensor_t *out) {
   SDG_TRY(sdg_subcall_transform(h->m->plan, 1, &there, 0, out));
   if (!trims)
     return SDG_OK;
-  sdg_box_t own = sdg_placement_box(&tagging->placement[h->operand[part]],
-                                    tagging->mesh, tagging->rank);
+  sdg_box_t own =
+      sdg_tagging_own(tagging, &tagging->placement[h->operand[part]]);
   SDG_TRY(sdg_plan_within(h->m->plan, out->slab, 0, &own, out->slab, &rows));
   memcpy(h->m->plan->slab[rows].stride, o->stride, sizeof o->stride);
   memcpy(h->m->plan->slab[rows].nesting, o->nesting, sizeof o->nesting);

@@ -39,8 +39,7 @@ static void boxes_find(local_t *h) {
       continue;
     }
     int side = i == K ? SDG_ATTENTION_KEYS : SDG_ATTENTION_VALUES;
-    p->own =
-        sdg_placement_box(&m->side[side], m->tagging->mesh, m->tagging->rank);
+    p->own = sdg_tagging_own(m->tagging, &m->side[side]);
     p->box = m->need[side][m->tagging->me];
   }
 }

@@ -138,8 +138,7 @@ static const sdg_box_t *need_of(const steps_t *s, int side) {
 static sdg_status_t keys_open(steps_t *s, int side, int index) {
   sdg_attention_maker_t *m = s->m;
   place_t *key = &s->key[side];
-  sdg_box_t own =
-      sdg_placement_box(&m->side[side], m->tagging->mesh, m->tagging->rank);
+  sdg_box_t own = sdg_tagging_own(m->tagging, &m->side[side]);
   SDG_TRY(operand_add(s, index, &own, key));
   if (m->plan->share || sdg_box_contains(&own, need_of(s, side))) {
     if (!s->idle)
@@ -192,8 +191,7 @@ static sdg_status_t keys_fetch(steps_t *s) {
 static sdg_status_t back_open(steps_t *s, int side, int index) {
   sdg_attention_maker_t *m = s->m;
   place_t *back = &s->back[side];
-  sdg_box_t own =
-      sdg_placement_box(&m->side[side], m->tagging->mesh, m->tagging->rank);
+  sdg_box_t own = sdg_tagging_own(m->tagging, &m->side[side]);
   SDG_TRY(operand_add(s, index, &own, back));
   if (s->idle)
     return SDG_OK;
@@ -213,8 +211,7 @@ static sdg_status_t back_open(steps_t *s, int side, int index) {
 static sdg_status_t keys_sum(steps_t *s) {
   sdg_attention_maker_t *m = s->m;
   for (int i = 0; i < SDG_ATTENTION_SIDES; i++) {
-    sdg_box_t own =
-        sdg_placement_box(&m->side[i], m->tagging->mesh, m->tagging->rank);
+    sdg_box_t own = sdg_tagging_own(m->tagging, &m->side[i]);
     SDG_TRY(sdg_scatter_add_sum(m->plan, m->sums, &own,
                                 s->idle ? -1 : s->back[i].view.slab,
                                 s->back[i].operand, type_of(s)));

@@ -200,7 +200,7 @@ typedef struct maker {
 } maker_t;
 
 static sdg_box_t own_box(const maker_t *m, const sdg_placement_t *placement) {
-  return sdg_placement_box(placement, m->tagging->mesh, m->tagging->rank);
+  return sdg_tagging_own(m->tagging, placement);
 }
 
 // Adds a slab for the moved tensor, which the op's steps use in place of the
@@ -357,7 +357,7 @@ static void fetch_find(const sdg_colocation_t *colocation, const sdg_op_t *op,
   *out = (sdg_remote_t){
       .operand = operand,
       .from = from,
-      .box = sdg_placement_box(from, tagging->mesh, tagging->rank),
+      .box = sdg_tagging_own(tagging, from),
       .tensor = &colocation->call->operand[operand],
   };
 }
