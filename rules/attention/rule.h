@@ -12,15 +12,9 @@ sdg_status_t sdg_attention_colocate(const sdg_call_t *call,
                                     struct sdg_colocation *colocation,
                                     int lead) SDG_MUST_CHECK;
 /* See answer(), plan() and share() of sdg_op_t. */
-sdg_status_t sdg_attention_answer(const sdg_call_t *call,
-                                  const sdg_tagging_t *tagging,
-                                  int *out_vendor) SDG_MUST_CHECK;
-sdg_status_t sdg_attention_plan(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging,
-                                sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_attention_share(const sdg_call_t *call,
-                                 const sdg_tagging_t *tagging,
-                                 sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_answer_t sdg_attention_answer SDG_MUST_CHECK;
+sdg_op_plan_t sdg_attention_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_attention_share SDG_MUST_CHECK;
 /* See note() of sdg_op_reuse_t. */
 sdg_status_t sdg_attention_note(const sdg_call_t *call,
                                 const sdg_plan_t *plan) SDG_MUST_CHECK;

@@ -51,22 +51,12 @@ sdg_status_t sdg_conv_filter_stacks(const sdg_conv_filter_strip_t *strip,
                                     int full, const int64_t *const like[2],
                                     int *out_lead) SDG_MUST_CHECK;
 
-sdg_status_t sdg_conv_filter_plan(const sdg_call_t *call,
-                                  const sdg_tagging_t *tagging,
-                                  sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_conv_filter_share(const sdg_call_t *call,
-                                   const sdg_tagging_t *tagging,
-                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_conv_filter_answer(const sdg_call_t *call,
-                                    const sdg_tagging_t *tagging,
-                                    int *out_vendor) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_conv_filter_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_conv_filter_share SDG_MUST_CHECK;
+sdg_op_answer_t sdg_conv_filter_answer SDG_MUST_CHECK;
 
 /* The gradient of the bias, which has no windows. */
-sdg_status_t sdg_conv_bias_plan(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging,
-                                sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_conv_bias_share(const sdg_call_t *call,
-                                 const sdg_tagging_t *tagging,
-                                 sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_conv_bias_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_conv_bias_share SDG_MUST_CHECK;
 
 #endif

@@ -144,14 +144,8 @@ bool sdg_conv_data_stacks(const sdg_conv_data_t *dgrad, const sdg_box_t *want,
                           int strips, const int64_t *x, const int64_t *y,
                           sdg_window_piece_t *out_piece, int *out_lead);
 
-sdg_status_t sdg_conv_data_plan(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging,
-                                sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_conv_data_share(const sdg_call_t *call,
-                                 const sdg_tagging_t *tagging,
-                                 sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_conv_data_answer(const sdg_call_t *call,
-                                  const sdg_tagging_t *tagging,
-                                  int *out_vendor) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_conv_data_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_conv_data_share SDG_MUST_CHECK;
+sdg_op_answer_t sdg_conv_data_answer SDG_MUST_CHECK;
 
 #endif

@@ -68,14 +68,9 @@ bool sdg_conv_looks_around(const sdg_conv_t *conv);
 void sdg_conv_fini(sdg_conv_t *conv);
 
 /* Members of sdg_op_t: plan, share and answer of forward entries. */
-sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_conv_share(const sdg_call_t *call,
-                            const sdg_tagging_t *tagging,
-                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_conv_answer(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging,
-                             int *out_vendor) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_conv_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_conv_share SDG_MUST_CHECK;
+sdg_op_answer_t sdg_conv_answer SDG_MUST_CHECK;
 
 /* The descriptors of a piece for the vendor's library. */
 typedef struct sdg_conv_descriptors {

@@ -91,16 +91,12 @@ sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
 sdg_status_t sdg_neighborhood_alone(sdg_call_t *call) SDG_MUST_CHECK;
 
 /* The op's plan and share. */
-sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,
-                                    const sdg_tagging_t *tagging,
-                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_neighborhood_share SDG_MUST_CHECK;
 struct sdg_colocation;
 /* See colocate() of sdg_op_t. */
 sdg_status_t sdg_neighborhood_colocate(const sdg_call_t *call,
                                        struct sdg_colocation *colocation,
                                        int lead) SDG_MUST_CHECK;
-sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
-                                   const sdg_tagging_t *tagging,
-                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_neighborhood_plan SDG_MUST_CHECK;
 
 #endif

@@ -7,14 +7,9 @@
 #include "rules/norm/call.h"
 
 /* See plan(), share() and answer() of sdg_op_t. */
-sdg_status_t sdg_norm_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_norm_share(const sdg_call_t *call,
-                            const sdg_tagging_t *tagging,
-                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_norm_answer(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging,
-                             int *out_vendor) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_norm_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_norm_share SDG_MUST_CHECK;
+sdg_op_answer_t sdg_norm_answer SDG_MUST_CHECK;
 
 /* Whether the vendor's library accepts this part of the call's tensors in
  * place: false only if it rejects that and accepts a packed copy. */
@@ -24,9 +19,7 @@ bool sdg_norm_accepted_in_place(const sdg_call_t *call, const sdg_norm_t *norm,
 /* Local response normalisation. _is: whether the call is one. See plan() and
  * share() of sdg_op_t. */
 bool sdg_lrn_is(const sdg_call_t *call);
-sdg_status_t sdg_lrn_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                          sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_lrn_share(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_lrn_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_lrn_share SDG_MUST_CHECK;
 
 #endif

@@ -120,6 +120,14 @@ typedef struct sdg_op_reuse {
   sdg_status_t (*note)(const sdg_call_t *call, const sdg_plan_t *plan);
 } sdg_op_reuse_t;
 
+/* Functions of sdg_op_t that several files of a family provide. */
+typedef sdg_status_t sdg_op_plan_t(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_plan_t **out_plan);
+typedef sdg_status_t sdg_op_answer_t(const sdg_call_t *call,
+                                     const sdg_tagging_t *tagging,
+                                     int *out_vendor);
+
 struct sdg_colocation;
 typedef struct sdg_op {
   sdg_family_t family;
@@ -137,17 +145,14 @@ typedef struct sdg_op {
    * many. */
   int (*key)(const sdg_call_t *call, uint64_t *out);
   /* Makes this rank's plan of a call. The caller owns it. */
-  sdg_status_t (*plan)(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                       sdg_plan_t **out_plan);
+  sdg_op_plan_t *plan;
   /* Whole view: makes this rank's plan, with plan->share, of a call that the
    * ranks share. The tagging has the placements of the inputs. *out_plan stays
    * NULL if the call cannot be shared: every rank carries out all of it. */
-  sdg_status_t (*share)(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                        sdg_plan_t **out_plan);
+  sdg_op_plan_t *share;
   /* Answers a query through the call's arguments; *out_vendor is the status
    * for the program if the vendor's library was asked and refused. */
-  sdg_status_t (*answer)(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                         int *out_vendor);
+  sdg_op_answer_t *answer;
   /* For ops that need them; NULL: this one does not. */
   const sdg_op_numbers_t *numbers;
   const sdg_op_shard_t *shard;

@@ -15,13 +15,9 @@ sdg_status_t sdg_dropout_describe(const sdg_call_t *call, char *out,
 /* The size of the program's reserve space in bytes. */
 uint64_t sdg_dropout_key(const sdg_call_t *call);
 /* The plan. All operands must be cut alike. */
-sdg_status_t sdg_dropout_plan(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_dropout_plan SDG_MUST_CHECK;
 /* Answers cudnnDropoutGetReserveSpaceSize with the size for the whole
  * tensor. */
-sdg_status_t sdg_dropout_answer(const sdg_call_t *call,
-                                const sdg_tagging_t *tagging,
-                                int *out_vendor) SDG_MUST_CHECK;
+sdg_op_answer_t sdg_dropout_answer SDG_MUST_CHECK;
 
 #endif

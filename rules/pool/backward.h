@@ -85,11 +85,7 @@ sdg_status_t sdg_pool_backward_make(const sdg_call_t *call,
                                     sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
 /* plan() and share() of sdg_op_t for cudnnPoolingBackward. */
-sdg_status_t sdg_pool_backward_plan(const sdg_call_t *call,
-                                    const sdg_tagging_t *tagging,
-                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_pool_backward_share(const sdg_call_t *call,
-                                     const sdg_tagging_t *tagging,
-                                     sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_pool_backward_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_pool_backward_share SDG_MUST_CHECK;
 
 #endif

@@ -85,11 +85,8 @@ sdg_status_t sdg_pool_init_whole(const sdg_call_t *call,
 void sdg_pool_fini(sdg_pool_t *pool);
 
 /* See sdg_op_t: the parts of the op for cudnnPoolingForward. */
-sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
-                           sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_pool_share(const sdg_call_t *call,
-                            const sdg_tagging_t *tagging,
-                            sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_pool_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_pool_share SDG_MUST_CHECK;
 /* Global windows. _can: whether ranks can pool their pieces and then the
  * pieces' results; otherwise every rank needs all of x. _plan: the plan. */
 bool sdg_pool_global_can(const sdg_pool_t *pool, const sdg_tagging_t *tagging);

@@ -125,15 +125,11 @@ sdg_product_sums(sdg_plan_t *plan, const sdg_product_parts_t *m,
                  const int slab[SDG_PRODUCT_MATRICES]) SDG_MUST_CHECK;
 
 /* See plan() of sdg_op_t. */
-sdg_status_t sdg_product_plan(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_product_plan SDG_MUST_CHECK;
 /* Shard view: fills in the placements of the matrices. */
 sdg_status_t sdg_product_place(const sdg_call_t *call,
                                sdg_tagging_t *tagging) SDG_MUST_CHECK;
 /* See share() of sdg_op_t. */
-sdg_status_t sdg_product_share(const sdg_call_t *call,
-                               const sdg_tagging_t *tagging,
-                               sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_product_share SDG_MUST_CHECK;
 
 #endif

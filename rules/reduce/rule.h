@@ -39,11 +39,7 @@ int sdg_reduce_refusal(const sdg_call_t *call, const sdg_tagging_t *tagging,
                        const sdg_reduce_t *reduce);
 
 /* See plan() and share() of sdg_op_t. */
-sdg_status_t sdg_reduce_plan(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging,
-                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_reduce_share(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_reduce_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_reduce_share SDG_MUST_CHECK;
 
 #endif

@@ -24,11 +24,7 @@ bool sdg_softmax_read(const sdg_call_t *call, sdg_softmax_t *out);
 void sdg_softmax_reduced(const sdg_softmax_t *softmax, int dims, bool *out);
 
 /* See plan() and share() of sdg_op_t. */
-sdg_status_t sdg_softmax_plan(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_softmax_share(const sdg_call_t *call,
-                               const sdg_tagging_t *tagging,
-                               sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_softmax_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_softmax_share SDG_MUST_CHECK;
 
 #endif

@@ -80,11 +80,7 @@ sdg_sampler_finish_add(sdg_plan_t *plan, sdg_sampler_tensor_t gradient,
 int sdg_sampler_sizes(const sdg_call_t *call, int64_t *out);
 sdg_status_t sdg_sampler_describe(const sdg_call_t *call, char *out,
                                   size_t out_bytes) SDG_MUST_CHECK;
-sdg_status_t sdg_sampler_plan(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
-sdg_status_t sdg_sampler_share(const sdg_call_t *call,
-                               const sdg_tagging_t *tagging,
-                               sdg_plan_t **out_plan) SDG_MUST_CHECK;
+sdg_op_plan_t sdg_sampler_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_sampler_share SDG_MUST_CHECK;
 
 #endif
