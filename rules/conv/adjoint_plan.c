@@ -149,9 +149,8 @@ static sdg_status_t side_send(maker_t *m, int side, sdg_box_t *need) {
 
 static sdg_status_t sides_send(maker_t *m) {
   size_t ranks = (size_t)m->tagging->ranks;
-  sdg_box_t *need = calloc(ranks, sizeof *need);
-  if (!need)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %zu ranks", ranks);
+  sdg_box_t *need;
+  SDG_TRY(SDG_ALLOCATE(need, ranks, "boxes of %zu ranks", ranks));
   sdg_status_t status = SDG_OK;
   for (int i = 0; i < sides_of(m) && status == SDG_OK; i++)
     status = side_send(m, i, need);

@@ -42,9 +42,8 @@ static cudnnStatus_t bias_run(const sdg_subcall_run_t *run) {
 static sdg_status_t call_add(const sdg_call_t *call, sdg_plan_t *plan, int dy,
                              const sdg_box_t *box,
                              const sdg_gradient_sum_t *sum) {
-  op_t *op = malloc(sizeof *op);
-  if (!op)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  op_t *op;
+  SDG_TRY(SDG_ALLOCATE(op, 1, "a plan"));
   *op =
       (op_t){sum->takes_beta ? SDG_CONV_GRADIENT_BETA : SDG_CONV_GRADIENT_CLEAR,
              sum->scales};

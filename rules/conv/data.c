@@ -103,9 +103,8 @@ static sdg_status_t image_fill(sdg_conv_data_t *g, const sdg_tagging_t *tagging,
                              &image->transfer);
   }
   size_t ranks = (size_t)tagging->ranks;
-  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
-  if (!owned)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  sdg_box_t *owned;
+  SDG_TRY(SDG_ALLOCATE(owned, 2 * ranks, "boxes of %d ranks", tagging->ranks));
   sdg_box_t *need = owned + ranks;
   for (int r = 0; r < tagging->ranks; r++) {
     int rank = tagging->rank_list[r];
@@ -137,10 +136,8 @@ static sdg_status_t images_fill(sdg_conv_data_t *g,
   for (int d = 0; d < op->dims; d++)
     all.dim[d] = images_of(&op->dim[d]);
   int64_t count = sdg_box_count(&all);
-  g->image = calloc((size_t)count, sizeof *g->image);
-  if (!g->image)
-    return sdg_fail(SDG_E_NO_MEMORY, "%lld images of a domain",
-                    (long long)count);
+  SDG_TRY(SDG_ALLOCATE(g->image, count, "%lld images of a domain",
+                       (long long)count));
   int64_t at[SDG_DIMS_MAX];
   for (int d = 0; d < op->dims; d++)
     at[d] = all.dim[d].lo;

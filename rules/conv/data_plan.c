@@ -274,17 +274,11 @@ static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes, bool extend) {
   SDG_TRY(sdg_plan_create(extend ? "extend" : in_place, &m->plan));
   m->plan->axes = axes;
   m->plan->price = g->conv.op.price;
-  size_t images = (size_t)g->images;
-  m->part = calloc(images * 2 * SDG_DIMS_MAX + 1, sizeof *m->part);
-  m->message = calloc(images, sizeof *m->message);
-  if (!m->part || !m->message)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  for (size_t i = 0; i < images; i++) {
-    m->message[i] =
-        calloc((size_t)g->image[i].transfer.recvs + 1, sizeof **m->message);
-    if (!m->message[i])
-      return sdg_fail(SDG_E_NO_MEMORY, "a plan");
-  }
+  SDG_TRY(SDG_ALLOCATE(m->part, g->images * 2 * SDG_DIMS_MAX + 1, "a plan"));
+  SDG_TRY(SDG_ALLOCATE(m->message, g->images, "a plan"));
+  for (int i = 0; i < g->images; i++)
+    SDG_TRY(
+        SDG_ALLOCATE(m->message[i], g->image[i].transfer.recvs + 1, "a plan"));
   SDG_TRY(
       sdg_plan_operand(m->plan, m->call, g->conv.x, &g->conv.op.x_box, &m->x));
   SDG_TRY(
@@ -470,9 +464,8 @@ sdg_status_t sdg_conv_data_share(const sdg_call_t *call,
   const sdg_placement_t *y = &tagging->placement[conv.y];
   if (y->dims != call->operand[conv.x].dims || y->split[1].axes)
     return sdg_window_op_alone(call, tagging, &conv.spec);
-  sdg_tagging_t *placed = malloc(sizeof *placed);
-  if (!placed)
-    return sdg_fail(SDG_E_NO_MEMORY, "a tagging");
+  sdg_tagging_t *placed;
+  SDG_TRY(SDG_ALLOCATE(placed, 1, "a tagging"));
   *placed = *tagging;
   sdg_status_t status =
       rows_place(call, &conv, tagging, &placed->placement[conv.x]);

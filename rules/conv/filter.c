@@ -258,9 +258,8 @@ done:
 sdg_status_t sdg_conv_filter_stacks(const sdg_conv_filter_strip_t *strip,
                                     int full, const int64_t *const like[2],
                                     int *out_lead) {
-  sdg_window_piece_t *piece = calloc((size_t)full + 1, sizeof *piece);
-  if (!piece)
-    return sdg_fail(SDG_E_NO_MEMORY, "strips of a gradient");
+  sdg_window_piece_t *piece;
+  SDG_TRY(SDG_ALLOCATE(piece, full + 1, "strips of a gradient"));
   for (int i = 0; i < full; i++)
     piece[i] = strip[i].piece;
   sdg_window_stacks_find(piece, full, like, 2, out_lead);

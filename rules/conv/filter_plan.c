@@ -67,10 +67,8 @@ static sdg_status_t stacks_find(maker_t *m) {
                            m->plan->slab[m->y].nesting};
   while (m->full < m->strips && m->strip[m->full].all)
     m->full++;
-  m->lead = calloc((size_t)m->full + 1, sizeof *m->lead);
-  m->stack = calloc((size_t)m->full + 1, sizeof *m->stack);
-  if (!m->lead || !m->stack)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(SDG_ALLOCATE(m->lead, m->full + 1, "a plan"));
+  SDG_TRY(SDG_ALLOCATE(m->stack, m->full + 1, "a plan"));
   return sdg_conv_filter_stacks(m->strip, m->full, like, m->lead);
 }
 
@@ -160,9 +158,8 @@ static sdg_status_t strip_finish(maker_t *m, int s) {
 }
 
 static sdg_status_t messages_add(maker_t *m) {
-  int *into = calloc((size_t)m->strips + 1, sizeof *into);
-  if (!into)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  int *into;
+  SDG_TRY(SDG_ALLOCATE(into, m->strips + 1, "a plan"));
   for (int i = 0; i < m->strips; i++)
     into[i] = m->slabs[i].x;
   sdg_status_t status =
@@ -204,10 +201,8 @@ static sdg_status_t maker_open(maker_t *m, const order_t *order) {
   const sdg_window_op_t *op = &m->conv->op;
   SDG_TRY(sdg_plan_create(m->view ? order->strategy : "extend", &m->plan));
   SDG_TRY(sdg_conv_filter_strips(op, m->view, &m->strip, &m->strips));
-  m->message = calloc((size_t)op->transfer.recvs + 1, sizeof *m->message);
-  m->slabs = calloc((size_t)m->strips + 1, sizeof *m->slabs);
-  if (!m->message || !m->slabs)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(SDG_ALLOCATE(m->message, op->transfer.recvs + 1, "a plan"));
+  SDG_TRY(SDG_ALLOCATE(m->slabs, m->strips + 1, "a plan"));
   m->plan->axes = order->axes;
   m->plan->price = op->price;
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));

@@ -90,9 +90,8 @@ op_make(const sdg_conv_t *conv, const sdg_call_t *call, const sdg_plan_t *plan,
         sdg_conv_gradient_old_t old, const sdg_range_t *taps, op_t **out,
         int *out_refusal) {
   sdg_conv_descriptors_t d;
-  op_t *op = calloc(1, sizeof *op);
-  if (!op)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  op_t *op;
+  SDG_TRY(SDG_ALLOCATE(op, 1, "a plan"));
   sdg_status_t status =
       sdg_conv_describe(conv, call, piece, plan->slab[slabs->x].stride,
                         plan->slab[slabs->y].stride, NULL, &d);

@@ -68,9 +68,8 @@ typedef struct client {
 
 static sdg_status_t client_open(void *user, sdg_plan_t *plan) {
   (void)user;
-  conv_state_t *state = calloc(1, sizeof *state);
-  if (!state)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  conv_state_t *state;
+  SDG_TRY(SDG_ALLOCATE(state, 1, "a plan"));
   state->workspace_slab = -1;
   plan->state = state;
   plan->state_destroy = conv_state_destroy;

@@ -27,9 +27,8 @@ static sdg_status_t transfer_make(const sdg_tagging_t *tagging,
   int copy[SDG_RANKS_MAX];
   int members = sdg_placement_group(among, tagging->mesh, tagging->rank, copy);
   size_t ranks = (size_t)tagging->ranks;
-  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
-  if (!owned)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  sdg_box_t *owned;
+  SDG_TRY(SDG_ALLOCATE(owned, 2 * ranks, "boxes of %d ranks", tagging->ranks));
   sdg_box_t *wanted = owned + ranks;
   for (size_t r = 0; r < ranks; r++) {
     owned[r].dims = wanted[r].dims = placement->dims;
@@ -54,10 +53,7 @@ sdg_status_t sdg_fetch_transfer(const sdg_tagging_t *tagging,
 }
 
 static sdg_status_t messages_add(sdg_plan_t *plan, sdg_fetch_t *fetch) {
-  fetch->landed =
-      calloc((size_t)fetch->transfer.recvs + 1, sizeof *fetch->landed);
-  if (!fetch->landed)
-    return sdg_fail(SDG_E_NO_MEMORY, "a transfer");
+  SDG_TRY(SDG_ALLOCATE(fetch->landed, fetch->transfer.recvs + 1, "a transfer"));
   return sdg_plan_messages(plan, &fetch->transfer, fetch->from, &fetch->into,
                            fetch->into == SDG_SLAB_SCRATCH ? 0 : 1,
                            fetch->landed);

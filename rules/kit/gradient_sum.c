@@ -94,9 +94,8 @@ static cudnnStatus_t finish_run(const sdg_subcall_run_t *run) {
 static sdg_status_t finish_add(sdg_plan_t *plan, const sdg_gradient_sum_t *sum,
                                const sdg_subcall_tensor_t *from,
                                const sdg_subcall_tensor_t *to) {
-  finish_t *finish = malloc(sizeof *finish);
-  if (!finish)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  finish_t *finish;
+  SDG_TRY(SDG_ALLOCATE(finish, 1, "a plan"));
   *finish = (finish_t){.scales = sum->scales, .beta = sum->beta};
   sdg_subcall_t sub = {.fn = finish_run,
                        .tensors = 2,

@@ -138,9 +138,8 @@ product_add(sdg_plan_t *plan, const sdg_projection_t *p,
       .tensor = {[LEFT] = p->left, [MATRIX] = p->matrix, [RIGHT] = p->right},
       .scalar = {sdg_scalar(p->matrix.type, 1), sdg_scalar(p->matrix.type, 0)},
       .op_destroy = product_destroy};
-  product_t *product = calloc(1, sizeof *product);
-  if (!product)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  product_t *product;
+  SDG_TRY(SDG_ALLOCATE(product, 1, "a plan"));
   sdg_status_t status = product_fill(p, product);
   if (status == SDG_OK)
     status = room_find(plan, product, p, fn, &sub.workspace_bytes);

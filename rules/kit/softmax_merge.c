@@ -42,9 +42,8 @@ sdg_status_t sdg_softmax_add(sdg_plan_t *plan, cudnnSoftmaxAlgorithm_t algo,
                              cudnnSoftmaxMode_t mode,
                              const sdg_subcall_tensor_t *x,
                              const sdg_subcall_tensor_t *y) {
-  how_t *how = malloc(sizeof *how);
-  if (!how)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  how_t *how;
+  SDG_TRY(SDG_ALLOCATE(how, 1, "a plan"));
   *how = (how_t){algo, mode};
   sdg_subcall_t sub = {
       .fn = softmax_run,

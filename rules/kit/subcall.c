@@ -100,9 +100,8 @@ static int subcall_run(void *user, int index, const sdg_call_t *call,
 }
 
 sdg_status_t sdg_subcalls_open(sdg_plan_t *plan, const sdg_call_t *call) {
-  state_t *state = calloc(1, sizeof *state);
-  if (!state)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  state_t *state;
+  SDG_TRY(SDG_ALLOCATE(state, 1, "a plan"));
   state->handle = (cudnnHandle_t)(uintptr_t)call->handle;
   plan->state = state;
   plan->state_destroy = state_destroy;

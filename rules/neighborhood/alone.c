@@ -47,9 +47,8 @@ static void alone_key_make(const sdg_call_t *call, alone_key_t *out) {
 // Makes a plan for a mesh of one rank, where every dimension is whole.
 static sdg_status_t alone_plan(const sdg_call_t *call, sdg_plan_t **out_plan) {
   static const sdg_mesh_t mesh = {.axes = 1, .name = {"ranks"}, .size = {1}};
-  sdg_tagging_t *tagging = calloc(1, sizeof *tagging);
-  if (!tagging)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_tagging_t *tagging;
+  SDG_TRY(SDG_ALLOCATE(tagging, 1, "a plan"));
   tagging->mesh = &mesh;
   tagging->ranks = 1;
   sdg_status_t status = SDG_OK;

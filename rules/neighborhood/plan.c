@@ -71,9 +71,8 @@ static sdg_status_t side_init(maker_t *m, side_t *side, int operand,
   side->gradient = gradient;
   side->placement = &tagging->placement[operand];
   side->own = sdg_tagging_own(tagging, side->placement);
-  side->need = calloc((size_t)tagging->ranks, sizeof *side->need);
-  if (!side->need)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  SDG_TRY(SDG_ALLOCATE(side->need, tagging->ranks, "boxes of %d ranks",
+                       tagging->ranks));
   for (int r = 0; r < tagging->ranks; r++) {
     sdg_box_t queries =
         sdg_placement_box(&tagging->placement[SDG_NEIGHBORHOOD_Q],

@@ -98,9 +98,8 @@ sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,
   for (int i = SDG_NEIGHBORHOOD_Q; i <= SDG_NEIGHBORHOOD_O; i++)
     if (call->operand[i].dims != 4 && call->operand[i].dims != 5)
       return SDG_OK;
-  sdg_tagging_t *all = malloc(sizeof *all);
-  if (!all)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_tagging_t *all;
+  SDG_TRY(SDG_ALLOCATE(all, 1, "a plan"));
   sdg_status_t status = operands_place(call, tagging, all, &fits);
   if (status == SDG_OK && fits)
     status = shared_plan(call, all, out_plan);

@@ -47,9 +47,8 @@ static sdg_status_t section_check(const sdg_rules_t *rules,
 
 static sdg_status_t entry_make(const sdg_rules_t *rules, const char *text,
                                bool product, entry_t **out_entry) {
-  entry_t *entry = calloc(1, sizeof *entry);
-  if (!entry)
-    return sdg_fail(SDG_E_NO_MEMORY, "a tag");
+  entry_t *entry;
+  SDG_TRY(SDG_ALLOCATE(entry, 1, "a tag"));
   entry->product = product;
   sdg_status_t status = (product ? sdg_rules_product : sdg_rules_label)(
       rules, sdg_options_get(), text, &entry->section);

@@ -60,9 +60,8 @@ static bool same_tensor(const sdg_colocation_t *colocation, int a, int b) {
 static sdg_status_t fits_as(const sdg_colocation_t *colocation,
                             const sdg_rules_t *rules, const sdg_op_t *op,
                             int index, int k, bool *out_fits) {
-  sdg_colocation_t *other = malloc(sizeof *other);
-  if (!other)
-    return sdg_fail(SDG_E_NO_MEMORY, "readings of a call");
+  sdg_colocation_t *other;
+  SDG_TRY(SDG_ALLOCATE(other, 1, "readings of a call"));
   memcpy(other, colocation, sizeof *other); // the readings are borrowed
   memset(&other->tagging, 0, sizeof other->tagging);
   for (int i = 0; i < colocation->call->operands; i++) {

@@ -96,9 +96,7 @@ static sdg_status_t images_list(sdg_pool_backward_t *back) {
       images[d] = sdg_window_images(&dim->window, dim->x_extent, dim->y_extent);
     count *= (int)(images[d].hi - images[d].lo);
   }
-  back->image = calloc((size_t)count, sizeof *back->image);
-  if (!back->image)
-    return sdg_fail(SDG_E_NO_MEMORY, "images of a periodic domain");
+  SDG_TRY(SDG_ALLOCATE(back->image, count, "images of a periodic domain"));
   back->images = 1;
   for (int i = 0; i < count; i++) {
     int64_t at[SDG_DIMS_MAX] = {0};
@@ -135,9 +133,8 @@ static sdg_status_t transfer_make(sdg_pool_backward_t *back,
                                   sdg_transfer_t *out) {
   const sdg_window_op_t *op = &back->pool.op;
   size_t ranks = (size_t)tagging->ranks;
-  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
-  if (!owned)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  sdg_box_t *owned;
+  SDG_TRY(SDG_ALLOCATE(owned, 2 * ranks, "boxes of %d ranks", tagging->ranks));
   sdg_box_t *need = owned + ranks;
   int64_t period[SDG_DIMS_MAX] = {0};
   for (int d = 0; d < op->dims && !image; d++)

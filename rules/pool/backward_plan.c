@@ -156,9 +156,8 @@ static int recvs_count(const sdg_pool_backward_t *back) {
 
 static sdg_status_t messages_add(maker_t *m, const sdg_transfer_t *transfer,
                                  int tensor, int image, int *landed) {
-  int *into = calloc((size_t)m->parts + 1, sizeof *into), intos = 0;
-  if (!into)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  int *into, intos = 0;
+  SDG_TRY(SDG_ALLOCATE(into, m->parts + 1, "a plan"));
   for (int i = 0; i < m->parts; i++)
     if (image < 0 || m->part[i].image == image)
       into[intos++] = slab_of(&m->part[i], tensor);
@@ -231,10 +230,8 @@ bool sdg_pool_backward_reads_old(const sdg_call_t *call) {
 static sdg_status_t steps_make(maker_t *m, bool extend) {
   sdg_box_t strip[2 * SDG_DIMS_MAX];
   int strips = sdg_pool_backward_strips(m->back, extend, strip);
-  m->part = calloc((size_t)(strips * m->back->images) + 1, sizeof *m->part);
-  m->landed = calloc((size_t)recvs_count(m->back) + 1, sizeof *m->landed);
-  if (!m->part || !m->landed)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(SDG_ALLOCATE(m->part, strips * m->back->images + 1, "a plan"));
+  SDG_TRY(SDG_ALLOCATE(m->landed, recvs_count(m->back) + 1, "a plan"));
   for (int i = 0; i < strips; i++)
     for (int k = 0; k < m->back->images; k++)
       SDG_TRY(part_open(m, &strip[i], k, k == 0));

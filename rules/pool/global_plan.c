@@ -108,9 +108,9 @@ static sdg_status_t sub_add(maker_t *m, sdg_subcall_t *sub, over_t over,
 
 static sdg_status_t transfer_make(const maker_t *m, sdg_transfer_t *out) {
   size_t ranks = (size_t)m->of.tagging->ranks;
-  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
-  if (!owned)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", m->of.tagging->ranks);
+  sdg_box_t *owned;
+  SDG_TRY(SDG_ALLOCATE(owned, 2 * ranks, "boxes of %d ranks",
+                       m->of.tagging->ranks));
   for (size_t r = 0; r < ranks; r++) {
     owned[r] = sdg_pool_pieces_part(&m->of, m->of.tagging->rank_list[r]);
     owned[ranks + r] =

@@ -201,9 +201,8 @@ static void state_destroy(void *user) {
 
 sdg_status_t sdg_product_calls_open(sdg_plan_t *plan,
                                     const sdg_product_t *product) {
-  state_t *state = calloc(1, sizeof *state);
-  if (!state)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  state_t *state;
+  SDG_TRY(SDG_ALLOCATE(state, 1, "a plan"));
   state->product = *product;
   plan->state = state;
   plan->state_destroy = state_destroy;

@@ -42,12 +42,10 @@ static sdg_box_t product_of(const sums_t *s, const sdg_box_t *box) {
 // of that partner's piece.
 static sdg_status_t parts_list(sums_t *s) {
   const sdg_tagging_t *tagging = s->m->tagging;
-  size_t ranks = (size_t)tagging->ranks;
-  s->parts.send = calloc(ranks, sizeof *s->parts.send);
-  s->parts.recv = calloc(ranks, sizeof *s->parts.recv);
-  s->landed = calloc(ranks, sizeof *s->landed);
-  if (!s->parts.send || !s->parts.recv || !s->landed)
-    return sdg_fail(SDG_E_NO_MEMORY, "messages of %d ranks", tagging->ranks);
+  int ranks = tagging->ranks;
+  SDG_TRY(SDG_ALLOCATE(s->parts.send, ranks, "messages of %d ranks", ranks));
+  SDG_TRY(SDG_ALLOCATE(s->parts.recv, ranks, "messages of %d ranks", ranks));
+  SDG_TRY(SDG_ALLOCATE(s->landed, ranks, "messages of %d ranks", ranks));
   for (int i = 0; i < tagging->ranks; i++) {
     int rank = tagging->rank_list[i];
     if (rank == me_of(s->m) || !sdg_product_partners(s->m, rank, me_of(s->m)))

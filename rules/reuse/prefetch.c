@@ -71,9 +71,7 @@ static sdg_status_t pair(const state_t *state, const sdg_plan_entry_t *second) {
   if (!first)
     return SDG_OK;
   if (!first->prefetch)
-    first->prefetch = malloc(sizeof *first->prefetch);
-  if (!first->prefetch)
-    return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
+    SDG_TRY(SDG_ALLOCATE(first->prefetch, 1, "a cached plan"));
   *first->prefetch = *second->key;
   return SDG_OK;
 }

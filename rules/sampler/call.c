@@ -181,9 +181,8 @@ sdg_status_t sdg_sampler_call_add(sdg_plan_t *plan, const sdg_call_t *call,
     return SDG_E_LIBRARY_MISSING;
   for (int i = 0; i < sub.tensors; i++)
     sub.tensor[i] = tensor[i];
-  sampler_t *sampler = calloc(1, sizeof *sampler);
-  if (!sampler)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sampler_t *sampler;
+  SDG_TRY(SDG_ALLOCATE(sampler, 1, "a plan"));
   sampler->scaled = scaled;
   cudnnStatus_t got = transformer_set(y, sampler);
   if (got != CUDNN_STATUS_SUCCESS) {
@@ -210,9 +209,8 @@ sdg_status_t sdg_sampler_finish_add(sdg_plan_t *plan,
                                     sdg_sampler_tensor_t gradient,
                                     const sdg_subcall_tensor_t *from,
                                     const sdg_subcall_tensor_t *to) {
-  sampler_t *finish = calloc(1, sizeof *finish);
-  if (!finish)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sampler_t *finish;
+  SDG_TRY(SDG_ALLOCATE(finish, 1, "a plan"));
   finish->gradient = gradient;
   sdg_subcall_t sub = {.fn = finish_run,
                        .tensors = 2,

@@ -106,9 +106,8 @@ static sdg_status_t facts_find(maker_t *m, bool whole) {
   const sdg_tagging_t *tagging = m->tagging;
   const sdg_placement_t *x = at(m, SDG_SAMPLER_X), *y = at(m, SDG_SAMPLER_Y);
   const bool channels[SDG_DIMS_MAX] = {[1] = true};
-  m->need = calloc((size_t)tagging->ranks, sizeof *m->need);
-  if (!m->need)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  SDG_TRY(SDG_ALLOCATE(m->need, tagging->ranks, "boxes of %d ranks",
+                       tagging->ranks));
   for (int r = 0; r < tagging->ranks; r++) {
     sdg_box_t box = sdg_placement_box(y, tagging->mesh, tagging->rank_list[r]);
     m->need[r] = sdg_sampler_need(x, &box);

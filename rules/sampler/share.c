@@ -124,9 +124,8 @@ sdg_status_t sdg_sampler_share(const sdg_call_t *call,
   SDG_TRY(sdg_sampler_edges(call, tagging));
   if (!is_shareable(call))
     return SDG_OK;
-  sdg_tagging_t *all = malloc(sizeof *all);
-  if (!all)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_tagging_t *all;
+  SDG_TRY(SDG_ALLOCATE(all, 1, "a plan"));
   sdg_status_t status = operands_place(call, tagging, all);
   if (status == SDG_OK && sdg_sampler_unfit(call, all) < 0 &&
       sdg_placement_axes(sdg_sampler_at(call, all, SDG_SAMPLER_Y)))

@@ -183,9 +183,7 @@ sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_op_t *op,
   }
   if (!found.due)
     return SDG_OK;
-  *out = malloc(sizeof **out);
-  if (!*out)
-    return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
+  SDG_TRY(SDG_ALLOCATE(*out, 1, "a cached plan"));
   **out = found;
   return SDG_OK;
 }

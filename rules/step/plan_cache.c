@@ -80,9 +80,8 @@ sdg_status_t sdg_plan_cache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,
   while (cache->first && (HASH_COUNT(cache->first) >= PLANS_MAX ||
                           cache->steps + plan->steps > STEPS_MAX))
     cached_drop(cache, cache->first);
-  cached_t *cached = calloc(1, sizeof *cached);
-  if (!cached)
-    return sdg_fail(SDG_E_NO_MEMORY, "a cached plan");
+  cached_t *cached;
+  SDG_TRY(SDG_ALLOCATE(cached, 1, "a cached plan"));
   cached->entry.plan = plan;
   cached->entry.row = row;
   cached->key = *key;

@@ -224,9 +224,8 @@ static sdg_status_t transfer_fill(sdg_window_op_t *op,
   const sdg_placement_t *from =
       op->remote ? op->remote->from : &tagging->placement[spec->x];
   size_t ranks = (size_t)tagging->ranks;
-  sdg_box_t *owned = calloc(2 * ranks, sizeof *owned);
-  if (!owned)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  sdg_box_t *owned;
+  SDG_TRY(SDG_ALLOCATE(owned, 2 * ranks, "boxes of %d ranks", tagging->ranks));
   sdg_box_t *need = owned + ranks;
   int64_t period[SDG_DIMS_MAX] = {0};
   for (int d = 0; d < op->dims; d++)

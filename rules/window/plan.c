@@ -56,9 +56,7 @@ static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes, bool extend) {
   SDG_TRY(sdg_plan_create(extend ? "extend" : in_place, &m->plan));
   m->plan->axes = axes;
   m->plan->price = op->price;
-  m->message = calloc((size_t)op->transfer.recvs + 1, sizeof *m->message);
-  if (!m->message)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(SDG_ALLOCATE(m->message, op->transfer.recvs + 1, "a plan"));
   m->z = -1;
   SDG_TRY(op->remote ? sdg_plan_tensor(m->plan, op->remote->tensor,
                                        m->client->x, &op->remote->box, &m->x)

@@ -3,6 +3,8 @@
 #ifndef SDG_SRC_BASE_STATUS_H
 #define SDG_SRC_BASE_STATUS_H
 
+#include <stdlib.h>
+
 /* What the vendor's entry returns when a call fails with this code. */
 typedef enum sdg_vendor_class {
   SDG_VENDOR_NONE,        /* never returned from an entry */
@@ -71,5 +73,13 @@ const char *sdg_last_error(void);
     if (__builtin_expect(status != SDG_OK, 0))                                 \
       goto label;                                                              \
   } while (0)
+
+/* Sets `pointer` to `count` elements, all zero, which the caller frees. Is
+ * SDG_OK or SDG_E_NO_MEMORY; the further arguments are the failure's text:
+ * SDG_TRY(SDG_ALLOCATE(need, ranks, "boxes of %d ranks", ranks)); */
+#define SDG_ALLOCATE(pointer, count, ...)                                      \
+  (((pointer) = calloc((size_t)(count), sizeof *(pointer)))                    \
+       ? SDG_OK                                                                \
+       : sdg_fail(SDG_E_NO_MEMORY, __VA_ARGS__))
 
 #endif

@@ -146,9 +146,8 @@ static sdg_status_t comm_fill(sdg_comm_t *comm) {
 static sdg_status_t comm_create(sdg_axes_t axes, sdg_comm_t **out_comm) {
   const sdg_connection_t *connection;
   SDG_TRY(connection_get(&connection));
-  sdg_comm_t *comm = calloc(1, sizeof *comm);
-  if (!comm)
-    return sdg_fail(SDG_E_NO_MEMORY, "a communicator");
+  sdg_comm_t *comm;
+  SDG_TRY(SDG_ALLOCATE(comm, 1, "a communicator"));
   comm->axes = axes;
   sdg_status_t status = comm_fill(comm);
   if (status != SDG_OK) {

@@ -290,9 +290,8 @@ static sdg_status_t thread_start(sdg_tcp_t *tcp) {
 sdg_status_t sdg_tcp_start(const char *rendezvous, const sdg_secret_t *secret,
                            int rank, int size, double timeout_s,
                            const sdg_shm_view_t *view, sdg_tcp_t **out_tcp) {
-  sdg_tcp_t *tcp = calloc(1, sizeof *tcp);
-  if (!tcp)
-    return sdg_fail(SDG_E_NO_MEMORY, "connections");
+  sdg_tcp_t *tcp;
+  SDG_TRY(SDG_ALLOCATE(tcp, 1, "connections"));
   tcp->view = view;
   tcp->rank = rank;
   tcp->size = size;

@@ -14,9 +14,8 @@
 static sdg_status_t part_alloc(int pieces, sdg_part_t *out_part) {
   if (pieces < 1)
     return sdg_fail(SDG_E_PARTS, "%d pieces; a part has at least one", pieces);
-  int64_t *offset = calloc((size_t)pieces + 1, sizeof *offset);
-  if (!offset)
-    return sdg_fail(SDG_E_NO_MEMORY, "a part of %d pieces", pieces);
+  int64_t *offset;
+  SDG_TRY(SDG_ALLOCATE(offset, pieces + 1, "a part of %d pieces", pieces));
   *out_part = (sdg_part_t){.pieces = pieces, .offset = offset};
   return SDG_OK;
 }

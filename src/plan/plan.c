@@ -26,9 +26,7 @@ const char *sdg_copy_kind_name(sdg_copy_kind_t kind) {
 }
 
 sdg_status_t sdg_plan_create(const char *strategy, sdg_plan_t **out_plan) {
-  *out_plan = calloc(1, sizeof **out_plan);
-  if (!*out_plan)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  SDG_TRY(SDG_ALLOCATE(*out_plan, 1, "a plan"));
   (*out_plan)->strategy = strategy;
   return SDG_OK;
 }

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 
 sdg_status_t sdg_share_create(int ranks, sdg_share_t **out) {
-  sdg_share_t *share = calloc(1, sizeof *share);
-  if (!share)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  sdg_share_t *share;
+  SDG_TRY(SDG_ALLOCATE(share, 1, "a plan"));
   share->ranks = ranks;
   *out = share;
   return SDG_OK;
@@ -41,10 +40,8 @@ const sdg_placement_t *sdg_share_placement(const sdg_share_t *share,
 
 sdg_status_t sdg_share_reads(sdg_share_t *share, int index,
                              sdg_box_t **out_boxes) {
-  share->reads[index] =
-      calloc((size_t)share->ranks, sizeof *share->reads[index]);
-  if (!share->reads[index])
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", share->ranks);
+  SDG_TRY(SDG_ALLOCATE(share->reads[index], share->ranks, "boxes of %d ranks",
+                       share->ranks));
   *out_boxes = share->reads[index];
   return SDG_OK;
 }

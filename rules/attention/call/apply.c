@@ -195,9 +195,8 @@ sdg_status_t sdg_attention_apply_add(sdg_plan_t *plan, const sdg_call_t *call,
     made.fn = weights_run;
     made.tensor[made.tensors++] = sub->dw;
   }
-  state_t *state = calloc(1, sizeof *state);
-  if (!state)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  state_t *state;
+  SDG_TRY(SDG_ALLOCATE(state, 1, "a plan"));
   state->kind = sub->kind;
   state->adds = sub->adds;
   state->residual = sub->residual != NULL;

@@ -73,9 +73,7 @@ sdg_status_t sdg_attention_kept_put(const void *reserve,
   if (entry && entry->kept.hash == hash_of(windows, rows, lengths))
     return SDG_OK;
   sdg_attention_kept_drop(reserve);
-  entry = calloc(1, sizeof *entry);
-  if (!entry)
-    return sdg_fail(SDG_E_NO_MEMORY, "an attention's record");
+  SDG_TRY(SDG_ALLOCATE(entry, 1, "an attention's record"));
   entry->reserve = reserve;
   sdg_status_t status = kept_fill(windows, rows, lengths, &entry->kept);
   if (status != SDG_OK) {

@@ -70,9 +70,8 @@ static sdg_status_t side_init(sdg_attention_maker_t *m, int side, int index,
   SDG_TRY(sdg_placement_splits(like, SDG_SEQUENCE_VECTOR)
               ? sdg_placement_copy(like, &m->side[side])
               : sdg_attention_like(tagging, like, vector, &m->side[side]));
-  m->need[side] = calloc((size_t)tagging->ranks, sizeof *m->need[side]);
-  if (!m->need[side])
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  SDG_TRY(SDG_ALLOCATE(m->need[side], tagging->ranks, "boxes of %d ranks",
+                       tagging->ranks));
   for (int r = 0; r < tagging->ranks; r++)
     m->need[side][r] = sdg_attention_maker_need(m, side, tagging->rank_list[r]);
   m->moves |= sdg_fetch_communicates(tagging, &m->side[side], m->need[side]);

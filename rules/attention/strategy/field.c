@@ -50,10 +50,9 @@ static sdg_status_t placements_make(const sdg_attention_maker_t *m, int like,
 static sdg_status_t needs_make(const sdg_attention_maker_t *m,
                                sdg_attention_field_t *f) {
   const sdg_tagging_t *tagging = m->tagging;
-  f->need_rows = calloc((size_t)tagging->ranks, sizeof *f->need_rows);
-  f->need_heads = calloc((size_t)tagging->ranks, sizeof *f->need_heads);
-  if (!f->need_rows || !f->need_heads)
-    return sdg_fail(SDG_E_NO_MEMORY, "boxes of %d ranks", tagging->ranks);
+  int ranks = tagging->ranks;
+  SDG_TRY(SDG_ALLOCATE(f->need_rows, ranks, "boxes of %d ranks", ranks));
+  SDG_TRY(SDG_ALLOCATE(f->need_heads, ranks, "boxes of %d ranks", ranks));
   for (int r = 0; r < tagging->ranks; r++) {
     int rank = tagging->rank_list[r];
     f->need_rows[r] = sdg_placement_box(&f->by_rows, tagging->mesh, rank);

@@ -210,10 +210,8 @@ static sdg_attention_descriptor_t desc_of(const heads_t *h) {
 static sdg_status_t windows_make(heads_t *h,
                                  const sdg_attention_descriptor_t *desc) {
   size_t count = (size_t)desc->q_time;
-  h->lo = malloc(count * sizeof *h->lo);
-  h->hi = malloc(count * sizeof *h->hi);
-  if (!h->lo || !h->hi)
-    return sdg_fail(SDG_E_NO_MEMORY, "windows of %zu queries", count);
+  SDG_TRY(SDG_ALLOCATE(h->lo, count, "windows of %zu queries", count));
+  SDG_TRY(SDG_ALLOCATE(h->hi, count, "windows of %zu queries", count));
   for (int t = 0; t < desc->q_time; t++)
     sdg_band_shift(sdg_band_row(&h->m->band, t, desc->k_time),
                    (sdg_range_t){0, desc->k_time}, &h->lo[t], &h->hi[t]);

@@ -247,10 +247,8 @@ static sdg_status_t windows_make(steps_t *s) {
   size_t count = (size_t)(rows.hi - rows.lo);
   if (m->a.kind == SDG_ATTENTION_WEIGHTS)
     return SDG_OK;
-  s->lo = malloc(count * sizeof *s->lo);
-  s->hi = malloc(count * sizeof *s->hi);
-  if (!s->lo || !s->hi)
-    return sdg_fail(SDG_E_NO_MEMORY, "windows of %zu queries", count);
+  SDG_TRY(SDG_ALLOCATE(s->lo, count, "windows of %zu queries", count));
+  SDG_TRY(SDG_ALLOCATE(s->hi, count, "windows of %zu queries", count));
   for (size_t i = 0; i < count; i++) {
     int64_t t = rows.lo + (int64_t)i;
     sdg_range_t row = m->windows.lo ? sdg_windows_row(&m->windows, t, keys)

@@ -295,9 +295,8 @@ static sdg_status_t steps_make(maker_t *m) {
 // Wraps the state of the op's plan, which the plan then owns.
 static sdg_status_t state_wrap(sdg_plan_t *plan, const moved_t *moved,
                                state_t **out) {
-  state_t *state = calloc(1, sizeof *state);
-  if (!state)
-    return sdg_fail(SDG_E_NO_MEMORY, "a plan");
+  state_t *state;
+  SDG_TRY(SDG_ALLOCATE(state, 1, "a plan"));
   *state = (state_t){.moved = *moved,
                      .inner = plan->state,
                      .inner_destroy = plan->state_destroy,
@@ -367,9 +366,8 @@ static sdg_status_t rule_plan(const sdg_colocation_t *colocation,
                               const sdg_op_t *op, const sdg_tagging_t *tagging,
                               const sdg_remote_t *remote,
                               const sdg_call_t *call, sdg_plan_t **out_plan) {
-  sdg_tagging_t *own = malloc(sizeof *own);
-  if (!own)
-    return sdg_fail(SDG_E_NO_MEMORY, "a tagging");
+  sdg_tagging_t *own;
+  SDG_TRY(SDG_ALLOCATE(own, 1, "a tagging"));
   *own = colocation->tagging;
   if (remote) {
     own->remote = remote;

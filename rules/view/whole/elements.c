@@ -226,9 +226,8 @@ static sdg_status_t pair_move(sdg_buffers_t *table, bool both,
                               const sdg_access_t *x, const sdg_access_t *y,
                               const sdg_mesh_t *mesh, int self) {
   int count = 0;
-  moved_t *moved = calloc((size_t)table->buffers + 1, sizeof *moved);
-  if (!moved)
-    return sdg_fail(SDG_E_NO_MEMORY, "for tensors that move");
+  moved_t *moved;
+  SDG_TRY(SDG_ALLOCATE(moved, table->buffers + 1, "for tensors that move"));
   sdg_status_t status = moved_add(table, x, y, moved, &count);
   if (status == SDG_OK && both)
     status = moved_add(table, y, x, moved, &count);
