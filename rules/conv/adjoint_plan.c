@@ -8,6 +8,7 @@
 #include "rules/kit/scatter_add.h"
 #include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
+#include "rules/window/plan.h"
 
 enum { EDGES = 2 * SDG_DIMS_MAX, TARGETS = SDG_CONV_ADJOINT_SIDES + EDGES };
 
@@ -243,7 +244,7 @@ sdg_status_t sdg_conv_adjoint_plan(const sdg_call_t *call,
   if (refusal)
     status = plan_make(call, tagging, dgrad, false, out_plan, &refusal);
   if (refusal)
-    return sdg_conv_gradient_refused(call, refusal);
+    return sdg_window_plan_refused(call, refusal);
   if (status == SDG_OK)
     (*out_plan)->why = why;
   return status;

@@ -92,25 +92,22 @@ static sdg_status_t strip_open(maker_t *m, int s) {
 // Opens the strips of the stack that begins with strip `first`.
 static sdg_status_t stack_open(maker_t *m, const sdg_window_piece_t *piece,
                                int first) {
-  sdg_box_t x[2 * SDG_DIMS_MAX], y[2 * SDG_DIMS_MAX];
-  int slab_x[2 * SDG_DIMS_MAX], slab_y[2 * SDG_DIMS_MAX], count = 0;
-  for (int s = first; s < m->strips; s++)
-    if (m->lead[s] == first) {
-      x[count] = piece[s].x;
-      y[count++] = piece[s].y;
-    }
-  SDG_TRY(sdg_window_stack_scratch(m->plan, x, count, m->x, &m->all_x[first],
-                                   slab_x));
-  SDG_TRY(sdg_window_stack_scratch(m->plan, y, count, m->y, &m->all_y[first],
-                                   slab_y));
-  for (int s = first, at = 0; s < m->strips; s++)
-    if (m->lead[s] == first) {
-      m->strip[s].apart = true;
-      m->strip[s].sum = -1;
-      m->strip[s].x = slab_x[at];
-      m->part[s] =
-          (part_t){.strip = s, .piece = piece[s], .y = slab_y[at++], .x = -1};
-    }
+  const sdg_box_t *x = &piece[first].x, *y = &piece[first].y;
+  int size = sdg_window_stack_size(m->lead, m->strips, first);
+  int *all_x = &m->all_x[first], *all_y = &m->all_y[first];
+  SDG_TRY(sdg_window_stack_scratch(m->plan, x, size, m->x, all_x));
+  SDG_TRY(sdg_window_stack_scratch(m->plan, y, size, m->y, all_y));
+  for (int s = first, at = 0; s < m->strips; s++) {
+    if (m->lead[s] != first)
+      continue;
+    m->strip[s].apart = true;
+    m->strip[s].sum = -1;
+    m->part[s] = (part_t){.strip = s, .piece = piece[s], .x = -1};
+    SDG_TRY(sdg_window_stack_slab(m->plan, *all_x, at, &piece[s].x, m->x,
+                                  &m->strip[s].x));
+    SDG_TRY(sdg_window_stack_slab(m->plan, *all_y, at++, &piece[s].y, m->y,
+                                  &m->part[s].y));
+  }
   return SDG_OK;
 }
 
@@ -329,7 +326,7 @@ static sdg_status_t ways_try(const sdg_call_t *call, sdg_conv_data_t *dgrad,
     dgrad->apart = true;
     status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
   }
-  return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
+  return refusal ? sdg_window_plan_refused(call, refusal) : status;
 }
 
 static sdg_status_t strategies_try(const sdg_call_t *call,

@@ -72,36 +72,21 @@ static sdg_status_t stacks_find(maker_t *m) {
   return sdg_conv_filter_stacks(m->strip, m->full, like, m->lead);
 }
 
-static sdg_status_t stack_open(maker_t *m, int first) {
-  size_t strips = (size_t)m->full;
-  sdg_box_t *x = calloc(strips, sizeof *x), *y = calloc(strips, sizeof *y);
-  int *slab = calloc(2 * strips, sizeof *slab), count = 0;
-  sdg_status_t status = SDG_OK;
-  if (!x || !y || !slab) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "a plan");
-    goto done;
+static sdg_status_t stack_open(maker_t *m, int first, int size) {
+  const sdg_window_piece_t *piece = &m->strip[first].piece;
+  slabs_t *all = &m->stack[first];
+  SDG_TRY(sdg_window_stack_scratch(m->plan, &piece->x, size, m->x, &all->x));
+  SDG_TRY(sdg_window_stack_scratch(m->plan, &piece->y, size, m->y, &all->y));
+  for (int i = first, at = 0; i < m->full; i++) {
+    if (m->lead[i] != first)
+      continue;
+    piece = &m->strip[i].piece;
+    SDG_TRY(sdg_window_stack_slab(m->plan, all->x, at, &piece->x, m->x,
+                                  &m->slabs[i].x));
+    SDG_TRY(sdg_window_stack_slab(m->plan, all->y, at++, &piece->y, m->y,
+                                  &m->slabs[i].y));
   }
-  for (int i = first; i < m->full; i++)
-    if (m->lead[i] == first) {
-      x[count] = m->strip[i].piece.x;
-      y[count++] = m->strip[i].piece.y;
-    }
-  SDG_TRY_GOTO(sdg_window_stack_scratch(m->plan, x, count, m->x,
-                                        &m->stack[first].x, slab),
-               done);
-  SDG_TRY_GOTO(sdg_window_stack_scratch(m->plan, y, count, m->y,
-                                        &m->stack[first].y, slab + strips),
-               done);
-  for (int i = first, at = 0; i < m->full; i++)
-    if (m->lead[i] == first) {
-      m->slabs[i] = (slabs_t){slab[at], slab[(int)strips + at]};
-      at++;
-    }
-done:
-  free(x);
-  free(y);
-  free(slab);
-  return status;
+  return SDG_OK;
 }
 
 static sdg_status_t strips_open(maker_t *m) {
@@ -111,7 +96,7 @@ static sdg_status_t strips_open(maker_t *m) {
     if (size == 1)
       SDG_TRY(strip_open(m, i));
     else if (size > 1)
-      SDG_TRY(stack_open(m, i));
+      SDG_TRY(stack_open(m, i, size));
     if (size == 1 && i < m->full)
       m->stack[i] = m->slabs[i];
   }
@@ -250,7 +235,7 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
       plan_make(call, conv, order, extend ? NULL : &view, out_plan, &refusal);
   if (refusal && !extend)
     status = plan_make(call, conv, order, NULL, out_plan, &refusal);
-  return refusal ? sdg_conv_gradient_refused(call, refusal) : status;
+  return refusal ? sdg_window_plan_refused(call, refusal) : status;
 }
 
 // Whether the program's own call, unchanged, gives the right result.

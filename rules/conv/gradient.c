@@ -26,13 +26,6 @@ static bool of_filter(const sdg_call_t *call) {
   return sdg_conv_kind(call) == SDG_CONV_WGRAD;
 }
 
-sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal) {
-  return sdg_fail(
-      SDG_E_VENDOR_CALL,
-      "%s: the vendor's library has no algorithm for a piece of it: status %d",
-      call->entry_name, refusal);
-}
-
 // ---- running ---------------------------------------------------------------
 
 // Replaces the program's beta.

@@ -56,9 +56,6 @@ sdg_conv_gradient_filter(const sdg_call_t *call, const sdg_conv_t *conv,
                          const sdg_range_t *taps,
                          cudnnFilterDescriptor_t *out) SDG_MUST_CHECK;
 
-/* Reports that the library accepts no algorithm for a piece, with the vendor's
- * status. */
-sdg_status_t sdg_conv_gradient_refused(const sdg_call_t *call, int refusal);
 /* ---- the gradient of the data -------------------------------------------- */
 
 /* One image of the domain of x (sdg_window_images). What outputs see in the

@@ -114,38 +114,40 @@ static void stacks_find(const maker_t *m, const sdg_window_piece_t *piece,
   sdg_window_stacks_find(piece, strips, like, m->z >= 0 ? 3 : 2, out_lead);
 }
 
+static sdg_status_t strip_open(maker_t *m, const sdg_window_piece_t *piece,
+                               const sdg_window_slabs_t *all, int at,
+                               bool apart, strip_t *out) {
+  *out = (strip_t){
+      .piece = piece, .slabs = {.y = m->y, .z = m->z}, .apart = apart};
+  SDG_TRY(sdg_window_stack_slab(m->plan, all->x, at, &piece->x, m->x,
+                                &out->slabs.x));
+  if (apart)
+    SDG_TRY(sdg_window_stack_slab(m->plan, all->y, at, &piece->y, m->y,
+                                  &out->slabs.y));
+  if (apart && m->z >= 0)
+    SDG_TRY(sdg_window_stack_slab(m->plan, all->z, at, &piece->y, m->z,
+                                  &out->slabs.z));
+  return SDG_OK;
+}
+
 // Opens the stack that begins with strip `first`, and adds its sub-call.
 static sdg_status_t stack_open(maker_t *m, const sdg_window_piece_t *piece,
                                int strips, const int *lead, int first,
                                strip_t *strip) {
-  int count = 0, x[SDG_PIECES_MAX], y[SDG_PIECES_MAX], z[SDG_PIECES_MAX];
-  sdg_box_t x_box[SDG_PIECES_MAX], y_box[SDG_PIECES_MAX];
+  const sdg_box_t *x = &piece[first].x, *y = &piece[first].y;
+  int size = sdg_window_stack_size(lead, strips, first);
   sdg_window_slabs_t all = {.y = m->y, .z = m->z};
   bool apart = sdg_window_op_is_apart(m->op, &piece[first]);
-  for (int i = first; i < strips; i++)
-    if (lead[i] == first) {
-      x_box[count] = piece[i].x;
-      y_box[count++] = piece[i].y;
-    }
-  SDG_TRY(sdg_window_stack_scratch(m->plan, x_box, count, m->x, &all.x, x));
+  SDG_TRY(sdg_window_stack_scratch(m->plan, x, size, m->x, &all.x));
   if (apart)
-    SDG_TRY(sdg_window_stack_scratch(m->plan, y_box, count, m->y, &all.y, y));
+    SDG_TRY(sdg_window_stack_scratch(m->plan, y, size, m->y, &all.y));
   if (apart && m->z >= 0)
-    SDG_TRY(sdg_window_stack_scratch(m->plan, y_box, count, m->z, &all.z, z));
-  for (int i = first, at = 0; i < strips; i++) {
-    if (lead[i] != first)
-      continue;
-    strip[i] = (strip_t){
-        .piece = &piece[i],
-        .slabs = {.x = x[at],
-                  .y = apart ? y[at] : m->y,
-                  .z = apart && m->z >= 0 ? z[at] : m->z},
-        .apart = apart,
-    };
-    at++;
-  }
+    SDG_TRY(sdg_window_stack_scratch(m->plan, y, size, m->z, &all.z));
+  for (int i = first, at = 0; i < strips; i++)
+    if (lead[i] == first)
+      SDG_TRY(strip_open(m, &piece[i], &all, at++, apart, &strip[i]));
   strip[first].call = m->calls;
-  sdg_window_piece_t stack = sdg_window_stack_piece(&piece[first], count);
+  sdg_window_piece_t stack = sdg_window_stack_piece(&piece[first], size);
   return sub_add(m, &stack, &all);
 }
 
@@ -249,6 +251,13 @@ sdg_status_t sdg_window_plan_literal(sdg_axes_t axes, sdg_plan_t **out_plan) {
   return sdg_plan_exchange(*out_plan);
 }
 
+sdg_status_t sdg_window_plan_refused(const sdg_call_t *call, int refusal) {
+  return sdg_fail(
+      SDG_E_VENDOR_CALL,
+      "%s: the vendor's library has no algorithm for a piece of it: status %d",
+      call->entry_name, refusal);
+}
+
 // In place, or, if the vendor's library rejects that, on assembled tensors.
 // Each rank may decide this alone, because it sends, reads and writes the same
 // elements either way.
@@ -263,11 +272,7 @@ static sdg_status_t strategies_try(const sdg_call_t *call,
       plan_make(call, op, client, axes, extend, out_plan, &refusal);
   if (refusal && !extend)
     status = plan_make(call, op, client, axes, true, out_plan, &refusal);
-  return refusal ? sdg_fail(SDG_E_VENDOR_CALL,
-                            "%s: the vendor's library has no algorithm for a "
-                            "piece of it: status %d",
-                            call->entry_name, refusal)
-                 : status;
+  return refusal ? sdg_window_plan_refused(call, refusal) : status;
 }
 
 sdg_status_t sdg_window_plan(const sdg_call_t *call,

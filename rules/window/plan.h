@@ -41,6 +41,11 @@ sdg_status_t sdg_window_plan(const sdg_call_t *call,
                              const sdg_window_client_t *client,
                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
+/* SDG_E_VENDOR_CALL: the library accepts no algorithm for a piece, with the
+ * vendor's status. */
+sdg_status_t sdg_window_plan_refused(const sdg_call_t *call,
+                                     int refusal) SDG_MUST_CHECK;
+
 /* A plan that makes the program's own call unchanged. If other ranks exchange
  * messages over `axes`, this rank counts that exchange, too. */
 sdg_status_t sdg_window_plan_literal(sdg_axes_t axes,

@@ -64,17 +64,18 @@ sdg_window_piece_t sdg_window_stack_piece(const sdg_window_piece_t *strip,
 }
 
 sdg_status_t sdg_window_stack_scratch(sdg_plan_t *plan, const sdg_box_t *box,
-                                      int count, int like, int *out_all,
-                                      int *out_slabs) {
-  sdg_box_t all = box_times(&box[0], count);
-  SDG_TRY(sdg_plan_scratch(plan, &all, like, out_all));
-  out_slabs[0] = *out_all;
-  if (count == 1)
+                                      int count, int like, int *out_all) {
+  sdg_box_t all = box_times(box, count);
+  return sdg_plan_scratch(plan, &all, like, out_all);
+}
+
+sdg_status_t sdg_window_stack_slab(sdg_plan_t *plan, int all, int at,
+                                   const sdg_box_t *box, int like,
+                                   int *out_slab) {
+  *out_slab = all;
+  if (sdg_box_equal(&plan->slab[all].box, box))
     return SDG_OK;
   size_t bytes =
-      (size_t)sdg_box_count(&box[0]) * (size_t)plan->slab[*out_all].elem_bytes;
-  for (int i = 0; i < count; i++)
-    SDG_TRY(sdg_plan_within(plan, *out_all, (size_t)i * bytes, &box[i], like,
-                            &out_slabs[i]));
-  return SDG_OK;
+      (size_t)sdg_box_count(box) * (size_t)plan->slab[all].elem_bytes;
+  return sdg_plan_within(plan, all, (size_t)at * bytes, box, like, out_slab);
 }

@@ -22,11 +22,15 @@ int sdg_window_stack_size(const int *lead, int strips, int first);
 sdg_window_piece_t sdg_window_stack_piece(const sdg_window_piece_t *strip,
                                           int count);
 
-/* Adds scratch for `count` boxes of equal extents, packed like slab `like`.
- * out_slabs[i] covers box[i]; *out_all covers them as images from box[0]'s
- * first one on. With count 1 these are the same slab. */
+/* Adds scratch for `count` boxes with the extents of `box`, packed like slab
+ * `like`: *out_all covers them as images from box's first one on. */
 sdg_status_t sdg_window_stack_scratch(sdg_plan_t *plan, const sdg_box_t *box,
-                                      int count, int like, int *out_all,
-                                      int *out_slabs) SDG_MUST_CHECK;
+                                      int count, int like,
+                                      int *out_all) SDG_MUST_CHECK;
+/* Adds the slab of the stack's box number `at` (the stack itself if it has one
+ * box). `like` is that of the stack. */
+sdg_status_t sdg_window_stack_slab(sdg_plan_t *plan, int all, int at,
+                                   const sdg_box_t *box, int like,
+                                   int *out_slab) SDG_MUST_CHECK;
 
 #endif

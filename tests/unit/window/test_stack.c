@@ -55,7 +55,9 @@ START_TEST(slabs_of_a_stack_lie_behind_one_another) {
   sdg_box_t own = rows(0, ROWS), box[] = {rows(-1, 2), rows(8, 11)};
   int x, all, slab[2];
   REQUIRE(!sdg_plan_operand(plan, &call, 0, &own, &x));
-  REQUIRE(!sdg_window_stack_scratch(plan, box, 2, x, &all, slab));
+  REQUIRE(!sdg_window_stack_scratch(plan, box, 2, x, &all));
+  for (int i = 0; i < 2; i++)
+    REQUIRE(!sdg_window_stack_slab(plan, all, i, &box[i], x, &slab[i]));
   const sdg_slab_t *a = &plan->slab[slab[0]], *b = &plan->slab[slab[1]];
   const sdg_slab_t *both = &plan->slab[all];
   REQUIRE(sdg_box_equal(&a->box, &box[0]) && sdg_box_equal(&b->box, &box[1]));
