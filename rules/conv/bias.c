@@ -132,14 +132,10 @@ sdg_status_t sdg_conv_bias_plan(const sdg_call_t *call,
 
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging) {
-  sdg_box_t *rows;
   SDG_TRY(sdg_gradient_sum_share(share, call, db_of(call),
                                  sdg_conv_gradient_beta(call)));
-  SDG_TRY(sdg_share_reads(share, dy_of(call), &rows));
-  for (int r = 0; r < share->ranks; r++)
-    rows[r] =
-        sdg_placement_box(&tagging->placement[dy_of(call)], tagging->mesh, r);
-  return SDG_OK;
+  int dy = dy_of(call);
+  return sdg_share_reads_own(share, dy, &tagging->placement[dy], tagging->mesh);
 }
 
 sdg_status_t sdg_conv_bias_share(const sdg_call_t *call,

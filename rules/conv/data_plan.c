@@ -383,7 +383,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_tagging_t *tagging, bool adjoint) {
   const sdg_conv_t *conv = &dgrad->conv;
   const sdg_placement_t *x = &tagging->placement[conv->x];
-  sdg_box_t *need, *old;
+  sdg_box_t *need;
   share->around = sdg_window_op_wraps(&conv->op);
   SDG_TRY(sdg_share_output(share, conv->x, x));
   SDG_TRY(sdg_share_reads(share, conv->y, &need));
@@ -393,10 +393,7 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                   : sdg_conv_data_need(dgrad, tagging, r);
   if (sdg_call_scalar(call, SDG_BETA) == 0)
     return SDG_OK;
-  SDG_TRY(sdg_share_reads(share, conv->x, &old));
-  for (int r = 0; r < share->ranks; r++)
-    old[r] = sdg_placement_box(x, tagging->mesh, r);
-  return SDG_OK;
+  return sdg_share_reads_own(share, conv->x, x, tagging->mesh);
 }
 
 // `tagging` also places dx.

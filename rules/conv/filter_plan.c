@@ -289,17 +289,15 @@ sdg_status_t sdg_conv_filter_plan(const sdg_call_t *call,
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
                                const sdg_conv_t *conv,
                                const sdg_tagging_t *tagging) {
-  sdg_box_t *need, *rows;
+  sdg_box_t *need;
   share->around = sdg_window_op_wraps(&conv->op);
   SDG_TRY(sdg_gradient_sum_share(share, call, conv->w,
                                  sdg_conv_gradient_beta(call)));
   SDG_TRY(sdg_share_reads(share, conv->x, &need));
-  SDG_TRY(sdg_share_reads(share, conv->y, &rows));
-  for (int r = 0; r < share->ranks; r++) {
+  for (int r = 0; r < share->ranks; r++)
     need[r] = sdg_window_op_need(&conv->op, tagging, &conv->spec, r);
-    rows[r] = sdg_placement_box(&conv->op.y_placement, tagging->mesh, r);
-  }
-  return SDG_OK;
+  return sdg_share_reads_own(share, conv->y, &conv->op.y_placement,
+                             tagging->mesh);
 }
 
 static sdg_status_t share_make(const sdg_call_t *call, const sdg_conv_t *conv,

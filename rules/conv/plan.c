@@ -165,22 +165,20 @@ sdg_status_t sdg_conv_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_conv_t *conv,
                                const sdg_tagging_t *tagging,
                                const sdg_window_client_t *window) {
-  sdg_box_t *need, *old = NULL;
+  sdg_box_t *need, *none;
   share->around = sdg_window_op_wraps(&conv->op);
   SDG_TRY(sdg_share_reads(share, conv->x, &need));
-  if (window->reads_old)
-    SDG_TRY(sdg_share_reads(share, conv->z >= 0 ? conv->z : conv->y, &old));
-  for (int r = 0; r < share->ranks; r++) {
+  for (int r = 0; r < share->ranks; r++)
     need[r] = sdg_window_op_need(&conv->op, tagging, &conv->spec, r);
-    if (old)
-      old[r] = sdg_placement_box(&conv->op.y_placement, tagging->mesh, r);
-  }
+  if (window->reads_old)
+    return sdg_share_reads_own(share, conv->z >= 0 ? conv->z : conv->y,
+                               &conv->op.y_placement, tagging->mesh);
+  if (conv->z < 0)
+    return SDG_OK;
   // An input, but not read here.
-  if (conv->z >= 0 && !window->reads_old) {
-    SDG_TRY(sdg_share_reads(share, conv->z, &old));
-    for (int r = 0; r < share->ranks; r++)
-      old[r].dims = conv->op.dims;
-  }
+  SDG_TRY(sdg_share_reads(share, conv->z, &none));
+  for (int r = 0; r < share->ranks; r++)
+    none[r].dims = conv->op.dims;
   return SDG_OK;
 }
 

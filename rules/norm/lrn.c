@@ -49,12 +49,8 @@ static sdg_status_t share_fill(sdg_share_t *share, const sdg_call_t *call,
       share, sdg_call_operand(call, forward ? SDG_ROLE_Y : SDG_ROLE_DX),
       place));
   for (int i = 0; i < call->operands; i++) {
-    sdg_box_t *boxes;
-    if (call->operand[i].is_output && sdg_call_scalar(call, SDG_BETA) == 0)
-      continue;
-    SDG_TRY(sdg_share_reads(share, i, &boxes));
-    for (int r = 0; r < share->ranks; r++)
-      boxes[r] = sdg_placement_box(place, tagging->mesh, r);
+    if (!call->operand[i].is_output || sdg_call_scalar(call, SDG_BETA) != 0)
+      SDG_TRY(sdg_share_reads_own(share, i, place, tagging->mesh));
   }
   return SDG_OK;
 }

@@ -10,22 +10,20 @@ static sdg_status_t share_fill(sdg_share_t *share,
                                const sdg_tagging_t *tagging, bool pieces,
                                bool old) {
   const sdg_pool_t *pool = &back->pool;
-  sdg_box_t *x, *y, *dy, *dx = NULL;
+  const sdg_placement_t *placement = &tagging->placement[pool->x];
+  sdg_box_t *x, *y, *dy;
   share->around = sdg_window_op_wraps(&pool->op);
   SDG_TRY(sdg_share_reads(share, pool->x, &x));
   SDG_TRY(sdg_share_reads(share, pool->y, &y));
   SDG_TRY(sdg_share_reads(share, pool->dy, &dy));
   if (old)
-    SDG_TRY(sdg_share_reads(share, pool->dx, &dx));
+    SDG_TRY(sdg_share_reads_own(share, pool->dx, placement, tagging->mesh));
   for (int r = 0; r < share->ranks; r++) {
-    sdg_box_t own =
-        sdg_placement_box(&tagging->placement[pool->x], tagging->mesh, r);
-    x[r] = pieces && back->reads ? own
-                                 : sdg_pool_backward_need_x(back, tagging, r);
+    x[r] = pieces && back->reads
+               ? sdg_placement_box(placement, tagging->mesh, r)
+               : sdg_pool_backward_need_x(back, tagging, r);
     dy[r] = sdg_pool_backward_need_y(back, tagging, r);
     y[r] = back->reads ? dy[r] : (sdg_box_t){.dims = pool->op.dims};
-    if (dx)
-      dx[r] = own;
   }
   return SDG_OK;
 }

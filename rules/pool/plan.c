@@ -91,18 +91,17 @@ sdg_status_t sdg_pool_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
 static sdg_status_t share_fill(sdg_share_t *share, const sdg_pool_t *pool,
                                const sdg_tagging_t *tagging, bool pieces,
                                bool reads_old) {
-  sdg_box_t *need, *old = NULL;
+  sdg_box_t *need;
   share->around = sdg_window_op_wraps(&pool->op);
-  SDG_TRY(sdg_share_reads(share, pool->x, &need));
   if (reads_old)
-    SDG_TRY(sdg_share_reads(share, pool->y, &old));
-  for (int r = 0; r < share->ranks; r++) {
-    need[r] = pieces ? sdg_placement_box(&tagging->placement[pool->x],
-                                         tagging->mesh, r)
-                     : sdg_window_op_need(&pool->op, tagging, &pool->spec, r);
-    if (old)
-      old[r] = sdg_placement_box(&pool->op.y_placement, tagging->mesh, r);
-  }
+    SDG_TRY(sdg_share_reads_own(share, pool->y, &pool->op.y_placement,
+                                tagging->mesh));
+  if (pieces)
+    return sdg_share_reads_own(share, pool->x, &tagging->placement[pool->x],
+                               tagging->mesh);
+  SDG_TRY(sdg_share_reads(share, pool->x, &need));
+  for (int r = 0; r < share->ranks; r++)
+    need[r] = sdg_window_op_need(&pool->op, tagging, &pool->spec, r);
   return SDG_OK;
 }
 

@@ -139,13 +139,9 @@ sdg_status_t sdg_softmax_plan(const sdg_call_t *call,
 // Each rank reads its own elements; of the output only if it adds to them.
 static sdg_status_t reads_fill(const sdg_softmax_maker_t *m,
                                const sdg_tagging_t *tagging) {
-  sdg_share_t *share = m->plan->share;
-  for (int i = 0; i < m->softmax.inputs + m->adds; i++) {
-    sdg_box_t *boxes;
-    SDG_TRY(sdg_share_reads(share, i, &boxes));
-    for (int r = 0; r < share->ranks; r++)
-      boxes[r] = sdg_placement_box(&tagging->placement[0], tagging->mesh, r);
-  }
+  for (int i = 0; i < m->softmax.inputs + m->adds; i++)
+    SDG_TRY(sdg_share_reads_own(m->plan->share, i, &tagging->placement[0],
+                                tagging->mesh));
   return SDG_OK;
 }
 

@@ -45,3 +45,13 @@ sdg_status_t sdg_share_reads(sdg_share_t *share, int index,
   *out_boxes = share->reads[index];
   return SDG_OK;
 }
+
+sdg_status_t sdg_share_reads_own(sdg_share_t *share, int index,
+                                 const sdg_placement_t *placement,
+                                 const sdg_mesh_t *mesh) {
+  sdg_box_t *boxes;
+  SDG_TRY(sdg_share_reads(share, index, &boxes));
+  for (int r = 0; r < share->ranks; r++)
+    boxes[r] = sdg_placement_box(placement, mesh, r);
+  return SDG_OK;
+}

@@ -44,5 +44,9 @@ const sdg_placement_t *sdg_share_placement(const sdg_share_t *share,
  * caller fills them in. */
 sdg_status_t sdg_share_reads(sdg_share_t *share, int index,
                              sdg_box_t **out_boxes) SDG_MUST_CHECK;
+/* Each rank reads its own box of `placement`. */
+sdg_status_t sdg_share_reads_own(sdg_share_t *share, int index,
+                                 const sdg_placement_t *placement,
+                                 const sdg_mesh_t *mesh) SDG_MUST_CHECK;
 
 #endif
