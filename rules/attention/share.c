@@ -58,8 +58,8 @@ static sdg_status_t outputs_add(sdg_attention_maker_t *m) {
 }
 
 static sdg_status_t plan_make(sdg_attention_maker_t *m) {
-  SDG_TRY(sdg_plan_create(m->merges ? "merge" : "window", &m->plan));
-  SDG_TRY(sdg_share_create(sdg_mesh_ranks(m->tagging->mesh), &m->plan->share));
+  SDG_TRY(sdg_plan_create_shared(m->merges ? "merge" : "window",
+                                 sdg_mesh_ranks(m->tagging->mesh), &m->plan));
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(reads_fill(m));
   SDG_TRY(outputs_add(m));

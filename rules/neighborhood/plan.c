@@ -287,8 +287,9 @@ static bool has_three(const sdg_call_t *call) {
   return true;
 }
 
-static sdg_status_t plan_fill(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging, sdg_plan_t *plan) {
+sdg_status_t sdg_neighborhood_fill(const sdg_call_t *call,
+                                   const sdg_tagging_t *tagging,
+                                   sdg_plan_t *plan) {
   sdg_neighborhood_padded_t *padded;
   SDG_TRY(sdg_neighborhood_edges(call, tagging));
   SDG_TRY(sdg_subcalls_open(plan, call));
@@ -300,25 +301,13 @@ static sdg_status_t plan_fill(const sdg_call_t *call,
   return status;
 }
 
-sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
-                                   const sdg_tagging_t *tagging,
-                                   sdg_share_t *share, sdg_plan_t **out_plan) {
-  sdg_plan_t *plan;
-  sdg_status_t status = sdg_plan_create("halo", &plan);
-  if (status != SDG_OK) {
-    sdg_share_destroy(share);
-    return status;
-  }
-  plan->share = share;
-  if (!share)
-    plan->why = "the op has only this strategy: keys and values are fetched to "
-                "their queries";
-  status = plan_fill(call, tagging, plan);
-  return sdg_plan_finish(plan, status, out_plan);
-}
-
 sdg_status_t sdg_neighborhood_plan(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    sdg_plan_t **out_plan) {
-  return sdg_neighborhood_make(call, tagging, NULL, out_plan);
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create("halo", &plan));
+  plan->why = "the op has only this strategy: keys and values are fetched to "
+              "their queries";
+  sdg_status_t status = sdg_neighborhood_fill(call, tagging, plan);
+  return sdg_plan_finish(plan, status, out_plan);
 }

@@ -76,14 +76,12 @@ sdg_status_t sdg_neighborhood_heads(const sdg_placement_t *like, int64_t from,
 sdg_box_t sdg_neighborhood_need(const sdg_neighborhood_t *shape,
                                 const sdg_box_t *queries, bool of_values);
 
-/* This rank's plan: it fetches keys and values, computes, and scatters
- * gradients to their owners. In the whole view `share` is given; the function
- * takes ownership of it, also after an error. The share makes all inputs
- * available on the rank. */
-sdg_status_t sdg_neighborhood_make(const sdg_call_t *call,
+/* Adds this rank's steps to an empty plan: it fetches keys and values,
+ * computes, and scatters gradients to their owners. In the whole view the plan
+ * has a share, which makes all inputs available on the rank. */
+sdg_status_t sdg_neighborhood_fill(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
-                                   sdg_share_t *share,
-                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
+                                   sdg_plan_t *plan) SDG_MUST_CHECK;
 
 /* Computes the whole call on this rank, without the others; call->result is the
  * vendor's status. SDG_E_NEIGHBORHOOD and the errors of a plan. Any thread may

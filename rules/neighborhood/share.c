@@ -81,13 +81,12 @@ static sdg_status_t shared_plan(const sdg_call_t *call,
                                 sdg_plan_t **out_plan) {
   sdg_neighborhood_t shape;
   SDG_TRY(sdg_neighborhood_shape(call, tagging, &shape));
-  sdg_share_t *share;
-  SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
-  sdg_status_t status = reads_fill(call, tagging, &shape, share);
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create_shared("halo", sdg_mesh_ranks(tagging->mesh), &plan));
+  sdg_status_t status = reads_fill(call, tagging, &shape, plan->share);
   if (status == SDG_OK)
-    return sdg_neighborhood_make(call, tagging, share, out_plan);
-  sdg_share_destroy(share);
-  return status;
+    status = sdg_neighborhood_fill(call, tagging, plan);
+  return sdg_plan_finish(plan, status, out_plan);
 }
 
 sdg_status_t sdg_neighborhood_share(const sdg_call_t *call,

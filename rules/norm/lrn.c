@@ -101,9 +101,8 @@ sdg_status_t sdg_lrn_share(const sdg_call_t *call, const sdg_tagging_t *tagging,
     return SDG_OK;
   sdg_plan_t *plan;
   sdg_status_t status;
-  SDG_TRY(sdg_plan_create("window", &plan));
-  SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &plan->share),
-               fail);
+  SDG_TRY(
+      sdg_plan_create_shared("window", sdg_mesh_ranks(tagging->mesh), &plan));
   SDG_TRY_GOTO(share_fill(plan->share, call, tagging), fail);
   SDG_TRY_GOTO(steps_add(call, tagging, plan), fail);
 fail:

@@ -347,11 +347,10 @@ sdg_status_t sdg_norm_share(const sdg_call_t *call,
   bool merges = norm.kind != SDG_NORM_INFERENCE;
   sdg_plan_t *plan;
   sdg_status_t status;
-  SDG_TRY(sdg_plan_create(merges ? "merge" : "window", &plan));
+  SDG_TRY(sdg_plan_create_shared(merges ? "merge" : "window",
+                                 sdg_mesh_ranks(tagging->mesh), &plan));
   if (merges)
     plan->why = merge_why;
-  SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &plan->share),
-               fail);
   const sdg_placement_t *x = x_placement(&norm, tagging);
   SDG_TRY_GOTO(outputs_add(plan->share, call, &norm, x), fail);
   SDG_TRY_GOTO(reads_add(plan->share, call, &norm, tagging), fail);

@@ -95,9 +95,8 @@ sdg_status_t sdg_pointwise_share(const sdg_call_t *call,
     return SDG_OK;
   sdg_plan_t *plan;
   sdg_status_t status;
-  SDG_TRY(sdg_plan_create("window", &plan));
-  SDG_TRY_GOTO(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &plan->share),
-               fail);
+  SDG_TRY(
+      sdg_plan_create_shared("window", sdg_mesh_ranks(tagging->mesh), &plan));
   SDG_TRY_GOTO(sdg_share_output(plan->share, output, like), fail);
   SDG_TRY_GOTO(reads_fill(plan->share, call, tagging, reads_old), fail);
   SDG_TRY_GOTO(steps_make(plan, call, tagging), fail);

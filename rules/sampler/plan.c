@@ -7,7 +7,6 @@
 #include "rules/kit/fetch.h"
 #include "rules/kit/merge.h"
 #include "rules/kit/scatter_add.h"
-#include "rules/place/same_split.h"
 #include "rules/vendor/argument.h"
 
 typedef struct maker {
@@ -294,33 +293,21 @@ static sdg_status_t steps_make(maker_t *m) {
              : SDG_OK;
 }
 
-static sdg_status_t plan_make(maker_t *m, sdg_share_t *share,
-                              sdg_plan_t **out_plan) {
-  sdg_status_t status = facts_find(m, share != NULL);
-  if (status == SDG_OK && !share && is_literal(m))
-    return sdg_literal_plan(out_plan);
-  if (status == SDG_OK)
-    status = sdg_plan_create("fetch", &m->plan);
-  if (status != SDG_OK) {
-    sdg_share_destroy(share);
-    return status;
-  }
-  m->plan->share = share;
-  if (!share)
-    m->plan->why = "the values of the grid decide which rows of x a rank "
-                   "needs, so each rank fetches all rows";
-  status = steps_make(m);
-  return sdg_plan_finish(m->plan, status, out_plan);
-}
-
-sdg_status_t sdg_sampler_make(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging, sdg_share_t *share,
-                              sdg_plan_t **out_plan) {
+sdg_status_t sdg_sampler_fill(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging, sdg_plan_t *plan) {
   maker_t m = {.call = call,
                .tagging = tagging,
+               .plan = plan,
                .backward = sdg_sampler_is_backward(call)};
   m.type = call->operand[sdg_sampler_operand(call, SDG_SAMPLER_X)].type;
-  sdg_status_t status = plan_make(&m, share, out_plan);
+  bool whole = plan->share != NULL;
+  sdg_status_t status = facts_find(&m, whole);
+  if (status == SDG_OK && !whole && is_literal(&m)) {
+    plan->strategy = "literal";
+    plan->literal = true;
+  } else if (status == SDG_OK) {
+    status = steps_make(&m);
+  }
   free(m.need);
   return status;
 }
@@ -333,5 +320,11 @@ sdg_status_t sdg_sampler_plan(const sdg_call_t *call,
   int unfit = sdg_sampler_unfit(call, tagging);
   if (unfit >= 0)
     return sdg_sampler_unfit_fail(call, tagging, unfit);
-  return sdg_sampler_make(call, tagging, NULL, out_plan);
+  sdg_plan_t *plan;
+  SDG_TRY(sdg_plan_create("fetch", &plan));
+  sdg_status_t status = sdg_sampler_fill(call, tagging, plan);
+  if (!plan->literal)
+    plan->why = "the values of the grid decide which rows of x a rank needs, "
+                "so each rank fetches all rows";
+  return sdg_plan_finish(plan, status, out_plan);
 }

@@ -55,11 +55,10 @@ sdg_status_t sdg_sampler_check(const sdg_call_t *call) SDG_MUST_CHECK;
 sdg_status_t sdg_sampler_edges(const sdg_call_t *call,
                                const sdg_tagging_t *tagging) SDG_MUST_CHECK;
 
-/* This rank's plan. In the whole view `share` is given; the function takes
- * ownership of it, also after an error. */
-sdg_status_t sdg_sampler_make(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging, sdg_share_t *share,
-                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* Adds this rank's steps to an empty plan. In the whole view it has a share. */
+sdg_status_t sdg_sampler_fill(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_plan_t *plan) SDG_MUST_CHECK;
 
 /* Adds a call of the vendor's sampler on tensors of a plan, indexed by
  * sdg_sampler_tensor_t. `scaled` has one bit for each gradient: if it is set,

@@ -108,13 +108,13 @@ static sdg_status_t reads_fill(const sdg_call_t *call,
 static sdg_status_t shared_plan(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
                                 sdg_plan_t **out_plan) {
-  sdg_share_t *share;
-  SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
-  sdg_status_t status = reads_fill(call, tagging, share);
+  sdg_plan_t *plan;
+  SDG_TRY(
+      sdg_plan_create_shared("fetch", sdg_mesh_ranks(tagging->mesh), &plan));
+  sdg_status_t status = reads_fill(call, tagging, plan->share);
   if (status == SDG_OK)
-    return sdg_sampler_make(call, tagging, share, out_plan);
-  sdg_share_destroy(share);
-  return status;
+    status = sdg_sampler_fill(call, tagging, plan);
+  return sdg_plan_finish(plan, status, out_plan);
 }
 
 sdg_status_t sdg_sampler_share(const sdg_call_t *call,

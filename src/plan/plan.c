@@ -31,6 +31,14 @@ sdg_status_t sdg_plan_create(const char *strategy, sdg_plan_t **out_plan) {
   return SDG_OK;
 }
 
+sdg_status_t sdg_plan_create_shared(const char *strategy, int ranks,
+                                    sdg_plan_t **out_plan) {
+  sdg_share_t *share;
+  SDG_TRY(sdg_share_create(ranks, &share));
+  sdg_status_t status = sdg_plan_create(strategy, out_plan);
+  return sdg_plan_finish_share(share, status, out_plan);
+}
+
 sdg_status_t sdg_plan_create_refused(int refusal, sdg_plan_t **out_plan) {
   SDG_TRY(sdg_plan_create("refused", out_plan));
   (*out_plan)->refusal = refusal;

@@ -171,6 +171,9 @@ size_t sdg_plan_aligned(size_t bytes);
  * stated otherwise; they name slabs by index. */
 sdg_status_t sdg_plan_create(const char *strategy,
                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* A plan with an empty share of so many ranks, for the whole view. */
+sdg_status_t sdg_plan_create_shared(const char *strategy, int ranks,
+                                    sdg_plan_t **out_plan) SDG_MUST_CHECK;
 /* A plan for a call that the vendor's library would reject: the program gets
  * that library's status. */
 sdg_status_t sdg_plan_create_refused(int refusal,
