@@ -208,14 +208,13 @@ typedef struct answer {
 static const char answer_magic[8] = "early";
 
 static sdg_status_t answers_compare(const sdg_call_t *call,
-                                    char (*all)[SDG_CHANNEL_RECORD_BYTES],
-                                    const size_t *bytes, bool *out_all) {
+                                    const sdg_records_t *all, bool *out_all) {
   const sdg_group_t *group = sdg_job_group();
   *out_all = true;
   for (int r = 0; r < group->count; r++) {
     answer_t theirs = {.yes = 0};
-    if (bytes[r] == sizeof theirs)
-      memcpy(&theirs, all[r], sizeof theirs);
+    if (all->bytes[r] == sizeof theirs)
+      memcpy(&theirs, all->data[r], sizeof theirs);
     if (memcmp(theirs.magic, answer_magic, sizeof theirs.magic) != 0)
       return sdg_fail(SDG_E_DIVERGED, "%s: rank %d makes another call",
                       call->entry_name, group->rank[r]);
@@ -226,27 +225,16 @@ static sdg_status_t answers_compare(const sdg_call_t *call,
 
 static sdg_status_t answers_exchange(const sdg_call_t *call, bool mine,
                                      bool *out_all) {
-  const sdg_group_t *group = sdg_job_group();
-  size_t count = (size_t)group->count;
   answer_t answer = {.yes = mine};
   memcpy(answer.magic, answer_magic, sizeof answer.magic);
-  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
-  size_t *bytes = malloc(count * sizeof *bytes);
+  sdg_records_t all;
   char at[96];
-  sdg_status_t status = SDG_OK;
-  if (!all || !bytes) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-    goto out;
-  }
   sdg_job_call(at, sizeof at);
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
-                                    group->rank, group->count, &answer,
-                                    sizeof answer, all, bytes, at),
-               out);
-  status = answers_compare(call, all, bytes, out_all);
-out:
-  free(bytes);
-  free(all);
+  sdg_status_t status =
+      sdg_job_gather(sdg_channel_get(), &answer, sizeof answer, at, &all);
+  if (status == SDG_OK)
+    status = answers_compare(call, &all, out_all);
+  sdg_records_free(&all);
   return status;
 }
 

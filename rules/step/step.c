@@ -112,14 +112,14 @@ static const char *vendor_text(const sdg_call_t *call, int status) {
 }
 
 static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
-                                     char (*all)[SDG_CHANNEL_RECORD_BYTES],
-                                     const size_t *bytes, int *out_vendor) {
+                                     const sdg_records_t *all,
+                                     int *out_vendor) {
   const sdg_group_t *group = sdg_job_group();
   int first = NOTHING, at = 0;
   for (int r = 0; r < group->count; r++) {
     verdict_t theirs = {.vendor = 0};
-    if (bytes[r] == sizeof theirs)
-      memcpy(&theirs, all[r], sizeof theirs);
+    if (all->bytes[r] == sizeof theirs)
+      memcpy(&theirs, all->data[r], sizeof theirs);
     if (memcmp(theirs.magic, verdict_magic, sizeof theirs.magic) != 0)
       return sdg_fail(
           SDG_E_DIVERGED, "%s: %s on this rank, but rank %d makes another call",
@@ -143,30 +143,19 @@ static sdg_status_t verdicts_compare(const sdg_call_t *call, int mine,
 // part: it is at its next call, and the others see that.
 static sdg_status_t verdict_agree(const sdg_call_t *call, int mine,
                                   int *out_vendor) {
-  const sdg_group_t *group = sdg_job_group();
-  size_t count = (size_t)group->count;
   verdict_t verdict = {.vendor = mine};
   memcpy(verdict.magic, verdict_magic, sizeof verdict.magic);
-  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
-  size_t *bytes = malloc(count * sizeof *bytes);
+  sdg_records_t all;
   char at[96], what[192];
-  sdg_status_t status = SDG_OK;
-  if (!all || !bytes) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-    goto out;
-  }
   sdg_job_call(at, sizeof at);
   snprintf(what, sizeof what, "%s%s%s", at,
            mine > 0 ? ", refused by the vendor's library: " : "",
            mine > 0 ? vendor_text(call, mine) : "");
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
-                                    group->rank, group->count, &verdict,
-                                    sizeof verdict, all, bytes, what),
-               out);
-  status = verdicts_compare(call, mine, all, bytes, out_vendor);
-out:
-  free(bytes);
-  free(all);
+  sdg_status_t status =
+      sdg_job_gather(sdg_channel_get(), &verdict, sizeof verdict, what, &all);
+  if (status == SDG_OK)
+    status = verdicts_compare(call, mine, &all, out_vendor);
+  sdg_records_free(&all);
   return status;
 }
 

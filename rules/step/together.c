@@ -132,23 +132,18 @@ static sdg_status_t host_make(const sdg_vector_t *vector, uint64_t hash,
                               const uint64_t contents[2], const int *rank,
                               int ranks) {
   const sdg_group_t *group = sdg_job_group();
-  size_t count = (size_t)group->count, *bytes = malloc(count * sizeof *bytes);
-  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
-  value_t *value = calloc(count, sizeof *value);
+  sdg_records_t all = {.data = NULL};
+  value_t *value;
   record_t mine = {hash, {contents[0], contents[1]}, value_get(vector)}, theirs;
-  sdg_status_t status = SDG_OK;
-  if (!bytes || !all || !value) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-    goto out;
-  }
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
-                                    group->rank, group->count, &mine,
-                                    sizeof mine, all, bytes,
-                                    vector->entry_name),
+  sdg_status_t status;
+  SDG_TRY(
+      SDG_ALLOCATE(value, group->count, "values of %d ranks", group->count));
+  SDG_TRY_GOTO(sdg_job_gather(sdg_channel_get(), &mine, sizeof mine,
+                              vector->entry_name, &all),
                out);
   for (int r = 0; r < group->count; r++) {
-    memcpy(&theirs, all[r], sizeof theirs);
-    if (bytes[r] != sizeof theirs || !records_match(&theirs, &mine)) {
+    memcpy(&theirs, all.data[r], sizeof theirs);
+    if (all.bytes[r] != sizeof theirs || !records_match(&theirs, &mine)) {
       status = sdg_fail(
           SDG_E_DIVERGED,
           "rank %d does not make the same %s as rank %d: it makes another "
@@ -164,8 +159,7 @@ static sdg_status_t host_make(const sdg_vector_t *vector, uint64_t hash,
   sdg_report_update(row_of(vector));
 out:
   free(value);
-  free(all);
-  free(bytes);
+  sdg_records_free(&all);
   return status;
 }
 

@@ -69,13 +69,13 @@ typedef struct introduction {
 // If two ranks use one GPU, NCCL fails with an unclear message; this check
 // reports it first.
 static sdg_status_t gpus_compare(const sdg_group_t *group,
-                                 char (*records)[SDG_CHANNEL_RECORD_BYTES],
-                                 const size_t *bytes) {
+                                 const sdg_records_t *records) {
+  const size_t *bytes = records->bytes;
   introduction_t a, b;
   for (int i = 0; i < group->count; i++) {
-    memcpy(&a, records[i], sizeof a);
+    memcpy(&a, records->data[i], sizeof a);
     for (int j = 0; j < i && bytes[i] == sizeof a; j++) {
-      memcpy(&b, records[j], sizeof b);
+      memcpy(&b, records->data[j], sizeof b);
       if (bytes[j] == sizeof b && gpu_same(&a.gpu, &b.gpu))
         return sdg_fail(SDG_E_ONE_GPU, "ranks %d and %d are on GPU %.23s",
                         group->rank[j], group->rank[i], a.gpu.bus);
@@ -95,31 +95,23 @@ sdg_status_t sdg_connection_introduce(const char *what, ncclUniqueId *out_id) {
       return sdg_fail(SDG_E_NCCL, "ncclGetUniqueId: %s",
                       nccl->ncclGetErrorString(result));
   }
-  size_t count = (size_t)group->count;
-  size_t *bytes = malloc(count * sizeof *bytes);
-  char(*records)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *records);
-  sdg_status_t status = SDG_OK;
-  if (!bytes || !records) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-    goto out;
-  }
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
-                                    group->rank, group->count, &mine,
-                                    sizeof mine, records, bytes, what),
-               out);
-  if (bytes[0] != sizeof theirs)
+  sdg_records_t records;
+  sdg_status_t status;
+  SDG_TRY_GOTO(
+      sdg_job_gather(sdg_channel_get(), &mine, sizeof mine, what, &records),
+      out);
+  if (records.bytes[0] != sizeof theirs)
     status = sdg_fail(
         SDG_E_DIVERGED,
         "rank %d makes another call while this rank sets up a communicator",
         group->rank[0]);
   else
-    status = gpus_compare(group, records, bytes);
+    status = gpus_compare(group, &records);
   if (status == SDG_OK) {
-    memcpy(&theirs, records[0], sizeof theirs);
+    memcpy(&theirs, records.data[0], sizeof theirs);
     *out_id = theirs.id;
   }
 out:
-  free(records);
-  free(bytes);
+  sdg_records_free(&records);
   return status;
 }

@@ -360,3 +360,19 @@ const char *sdg_control_end_word(const sdg_control_t *control, int rank) {
              ? "ended"
              : sdg_shm_end_word(&control->view, rank);
 }
+
+sdg_status_t sdg_control_gather(sdg_control_t *control, int channel,
+                                const int *ranks, int count, const void *mine,
+                                size_t bytes, const char *what,
+                                sdg_records_t *out) {
+  *out = (sdg_records_t){.data = NULL};
+  SDG_TRY(SDG_ALLOCATE(out->data, count, "records of %d ranks", count));
+  SDG_TRY(SDG_ALLOCATE(out->bytes, count, "records of %d ranks", count));
+  return sdg_control_exchange(control, channel, ranks, count, mine, bytes,
+                              out->data, out->bytes, what);
+}
+
+void sdg_records_free(sdg_records_t *records) {
+  free(records->data);
+  free(records->bytes);
+}

@@ -73,6 +73,19 @@ sdg_status_t sdg_control_exchange(sdg_control_t *control, int channel,
                                   size_t *out_bytes,
                                   const char *what) SDG_MUST_CHECK;
 
+/* One record of each rank of a group, and its size. */
+typedef struct sdg_records {
+  char (*data)[SDG_CHANNEL_RECORD_BYTES];
+  size_t *bytes;
+} sdg_records_t;
+/* The same, but the records are of malloc; sdg_records_free frees them, also
+ * after an error. SDG_E_NO_MEMORY. */
+sdg_status_t sdg_control_gather(sdg_control_t *control, int channel,
+                                const int *ranks, int count, const void *mine,
+                                size_t bytes, const char *what,
+                                sdg_records_t *out) SDG_MUST_CHECK;
+void sdg_records_free(sdg_records_t *records);
+
 /* Publishes that this rank is at its n-th tagged call on `channel`, before any
  * exchange of that call. Costs some stores and no system call. One thread at a
  * time per channel. `what`: the entry's name, or "call 12 ..."; 95 bytes are

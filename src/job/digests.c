@@ -44,34 +44,23 @@ sdg_status_t sdg_digests_exchange(const char *entry_name,
                                   const sdg_digests_t *mine, sdg_digests_t *out,
                                   int64_t *io_wait_ns) {
   const sdg_group_t *group = sdg_job_group();
-  size_t count = (size_t)group->count;
-  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
-  size_t *bytes = malloc(count * sizeof *bytes);
+  sdg_records_t all;
   record_t record;
   char what[128];
-  sdg_status_t status = SDG_OK;
-  if (!all || !bytes) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-    goto out;
-  }
   memset(&record, 0, sizeof record);
   memcpy(record.magic, record_magic, sizeof record.magic);
   snprintf(record.entry, sizeof record.entry, "%s", entry_name);
   record.digests = *mine;
   sdg_job_call(what, sizeof what);
   uint64_t start_ns = sdg_monotonic_ns();
-  status = sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
-                                group->rank, group->count, &record,
-                                sizeof record, all, bytes, what);
+  sdg_status_t status =
+      sdg_job_gather(sdg_channel_get(), &record, sizeof record, what, &all);
   *io_wait_ns += (int64_t)(sdg_monotonic_ns() - start_ns);
-  for (size_t r = 0; r < count && status == SDG_OK; r++)
-    status = record_read(&record, group->rank[r], all[r], bytes[r], &out[r]);
-  if (status != SDG_OK)
-    status = sdg_job_fail(status);
-out:
-  free(bytes);
-  free(all);
-  return status;
+  for (int r = 0; r < group->count && status == SDG_OK; r++)
+    status = record_read(&record, group->rank[r], all.data[r], all.bytes[r],
+                         &out[r]);
+  sdg_records_free(&all);
+  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 
 sdg_digests_state_t sdg_digests_state(const sdg_digests_t *all) {

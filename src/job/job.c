@@ -183,6 +183,13 @@ bool sdg_job_disarmed(void) {
   return atomic_load_explicit(&disarmed, memory_order_relaxed);
 }
 
+sdg_status_t sdg_job_gather(int channel, const void *mine, size_t bytes,
+                            const char *what, sdg_records_t *out) {
+  const sdg_group_t *group = sdg_job_group();
+  return sdg_control_gather(sdg_job_control(), channel, group->rank,
+                            group->count, mine, bytes, what, out);
+}
+
 void sdg_job_leave(void) {
   if (job.control && !sdg_job_disarmed())
     // Nothing else: threads may still be in a call.

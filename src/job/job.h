@@ -59,6 +59,10 @@ bool sdg_job_joined(void);
 sdg_control_t *sdg_job_control(void);
 const sdg_mesh_t *sdg_job_mesh(void);
 const sdg_group_t *sdg_job_group(void);
+/* Gathers a record of each rank of the group (sdg_control_gather). */
+sdg_status_t sdg_job_gather(int channel, const void *mine, size_t bytes,
+                            const char *what,
+                            sdg_records_t *out) SDG_MUST_CHECK;
 /* Returns the axes that the group spans. */
 sdg_axes_t sdg_job_axes(void);
 int sdg_job_rank(void);

@@ -185,29 +185,24 @@ sdg_status_t sdg_launch_order_enter(int channel, const char *entry) {
   }
   uint64_t frozen = turns.frozen, most = 0;
   pthread_mutex_unlock(&turns.lock);
-  size_t count = (size_t)group->count;
-  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
-  size_t *bytes = malloc(count * sizeof *bytes);
+  sdg_records_t all;
   char what[160], label[64];
   sdg_thread_name_label(control, channel, label, sizeof label);
   snprintf(what, sizeof what, "the first tagged call%s, %s", label, entry);
   sdg_status_t status =
-      all && bytes
-          ? sdg_control_exchange(control, channel, group->rank, group->count,
-                                 &frozen, sizeof frozen, all, bytes, what)
-          : sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-  for (size_t r = 0; r < count && status == SDG_OK; r++) {
+      sdg_control_gather(control, channel, group->rank, group->count, &frozen,
+                         sizeof frozen, what, &all);
+  for (int r = 0; r < group->count && status == SDG_OK; r++) {
     uint64_t theirs = 0;
-    if (bytes[r] != sizeof theirs)
+    if (all.bytes[r] != sizeof theirs)
       status = sdg_fail(SDG_E_INTERNAL,
                         "rank %d makes another call while this one is at %s",
                         group->rank[r], what);
     else
-      memcpy(&theirs, all[r], sizeof theirs);
+      memcpy(&theirs, all.data[r], sizeof theirs);
     most = theirs > most ? theirs : most;
   }
-  free(bytes);
-  free(all);
+  sdg_records_free(&all);
   if (status != SDG_OK)
     return status;
   pthread_mutex_lock(&turns.lock);

@@ -100,26 +100,19 @@ static sdg_status_t number_agree(const char *entry, int *out_number) {
     free_here |= (unsigned)channel_is_free(order.channel[i]) << i;
   unsigned free_on_all = free_here;
   if (group->count > 1) {
-    size_t count = (size_t)group->count;
-    char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
-    size_t *bytes = malloc(count * sizeof *bytes);
+    sdg_records_t all;
     char what[128];
     snprintf(what, sizeof what, "the first tagged call of a further thread, %s",
              entry);
-    sdg_status_t status =
-        all && bytes
-            ? sdg_control_exchange(sdg_job_control(), SDG_CHANNEL_ORDER,
-                                   group->rank, group->count, &free_here,
-                                   sizeof free_here, all, bytes, what)
-            : sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-    for (size_t r = 0; r < count && status == SDG_OK; r++) {
+    sdg_status_t status = sdg_job_gather(SDG_CHANNEL_ORDER, &free_here,
+                                         sizeof free_here, what, &all);
+    for (int r = 0; r < group->count && status == SDG_OK; r++) {
       unsigned theirs = 0;
-      memcpy(&theirs, all[r],
-             bytes[r] < sizeof theirs ? bytes[r] : sizeof theirs);
+      memcpy(&theirs, all.data[r],
+             all.bytes[r] < sizeof theirs ? all.bytes[r] : sizeof theirs);
       free_on_all &= theirs;
     }
-    free(bytes);
-    free(all);
+    sdg_records_free(&all);
     if (status != SDG_OK)
       return sdg_job_fail(status);
   }

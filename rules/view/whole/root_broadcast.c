@@ -16,26 +16,18 @@
 static sdg_status_t first_take(const char *entry_name, void *data,
                                size_t bytes) {
   const sdg_group_t *group = sdg_job_group();
-  size_t count = (size_t)group->count, *sizes = malloc(count * sizeof *sizes);
-  char(*all)[SDG_CHANNEL_RECORD_BYTES] = malloc(count * sizeof *all);
-  sdg_status_t status = SDG_OK;
-  if (!sizes || !all) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "records of %zu ranks", count);
-    goto out;
-  }
+  sdg_records_t all = {.data = NULL};
+  sdg_status_t status;
   SDG_TRY_GOTO(sdg_divergence_update(entry_name, bytes), out);
-  SDG_TRY_GOTO(sdg_control_exchange(sdg_job_control(), sdg_channel_get(),
-                                    group->rank, group->count, data, bytes, all,
-                                    sizes, entry_name),
+  SDG_TRY_GOTO(sdg_job_gather(sdg_channel_get(), data, bytes, entry_name, &all),
                out);
-  if (sizes[0] == bytes)
-    memcpy(data, all[0], bytes);
+  if (all.bytes[0] == bytes)
+    memcpy(data, all.data[0], bytes);
   else
     status = sdg_fail(SDG_E_DIVERGED, "rank %d makes another call than %s",
                       group->rank[0], entry_name);
 out:
-  free(all);
-  free(sizes);
+  sdg_records_free(&all);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 
