@@ -7,6 +7,10 @@
 #include "rules/file/file.h"
 #include "rules/file/word.h"
 
+/* The dimension that the word names. */
+sdg_status_t sdg_dim_parse(const sdg_location_t *location, sdg_word_t word,
+                           sdg_dim_t *out_dim) SDG_MUST_CHECK;
+
 /* Each fills its members of the section. `split` needs the mesh; `parts` needs
  * the split and the matrices. `extents`: names that a pattern may use. */
 sdg_status_t sdg_match_parse(const sdg_location_t *location, const char *text,
