@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "rules/file/file.h"
 #include "src/base/options.h"
 #include "tools/command.h"
+#include "tools/launch/argument.h"
 #include "tools/launch/child.h"
 #include "tools/launch/folder.h"
 #include "tools/launch/launch.h"
@@ -22,7 +22,6 @@
 
 enum {
   FILES_MAX = 16,
-  WORDS_MAX = 256,
   NAME_BYTES = PATH_MAX + 64,
   KEY_INPUT = 0x200,
   KEY_OUTPUT,
@@ -164,104 +163,17 @@ static char *name_of(const verify_t *verify, const char *what, int index,
   return name;
 }
 
-// Finds the next component of a path, past slashes and dots. Returns its
-// length; 0 at the end.
-static size_t component_next(const char **path) {
-  for (;;) {
-    *path += strspn(*path, "/");
-    size_t n = strcspn(*path, "/");
-    if (n != 1 || **path != '.')
-      return n;
-    *path += n;
-  }
-}
-
-// Returns whether two names are spellings of one path, such as "out.npy",
-// "./out.npy" and ".//out.npy", or links to one file.
-static bool same_file(const char *a, const char *b) {
-  struct stat of_a, of_b;
-  if (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 &&
-      of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino)
-    return true;
-  char *folder = realpath(".", NULL);
-  size_t in_folder = folder ? strlen(folder) : 0;
-  // Makes absolute names relative to the current folder.
-  const char *from[2] = {a, b};
-  for (int i = 0; i < 2 && in_folder > 1; i++)
-    if (strncmp(from[i], folder, in_folder) == 0 && from[i][in_folder] == '/')
-      from[i] += in_folder + 1;
-  free(folder);
-  if ((*from[0] == '/') != (*from[1] == '/') || !*a || !*b)
-    return false;
-  for (;;) {
-    size_t n = component_next(&from[0]), m = component_next(&from[1]);
-    if (n != m || memcmp(from[0], from[1], n) != 0)
-      return false;
-    if (n == 0)
-      return true;
-    from[0] += n;
-    from[1] += n;
-  }
-}
-
-// Returns the place of FILE in a word: the whole word, or the text after its
-// first '='. NULL if the word does not name it.
-static const char *place_of(const char *word, const char *file) {
-  const char *value = strchr(word, '=');
-  if (same_file(word, file))
-    return word;
-  return value && same_file(value + 1, file) ? value + 1 : NULL;
-}
-
-// Returns `word` with FILE replaced.
-static const char *word_of(const char *word, const char *file, const char *name,
-                           char **out_owned) {
-  const char *at = place_of(word, file);
-  if (!at)
-    return NULL;
-  return asprintf(out_owned, "%.*s%s", (int)(at - word), word, name) < 0
-             ? NULL
-             : *out_owned;
-}
-
-typedef struct words {
-  int count, owned;
-  const char *word[WORDS_MAX + 1];
-  char *own[2 * FILES_MAX + WORDS_MAX];
-} words_t;
-
-// Adds words; the last argument is NULL.
-__attribute__((sentinel)) static void words_add(words_t *words, ...) {
-  va_list list;
-  va_start(list, words);
-  for (const char *word; (word = va_arg(list, const char *));)
-    if (words->count < WORDS_MAX)
-      words->word[words->count++] = word;
-  va_end(list);
-}
-
-static const char *words_own(words_t *words, char *text) {
-  if (text && words->owned < (int)(sizeof words->own / sizeof *words->own))
-    words->own[words->owned++] = text;
-  return text ? text : "";
-}
-
-static void words_fini(words_t *words) {
-  for (int i = 0; i < words->owned; i++)
-    free(words->own[i]);
-}
-
 // Runs `sundog` with these words, which it frees. Returns the exit status,
 // COMMAND_FAILED if it could not be started. `program`: the words run the
 // program, and its outputs are recorded for --calls. `alone`: drops the options
 // that ask for a split.
-static int self_run(const verify_t *verify, words_t *words, bool program,
+static int self_run(const verify_t *verify, arguments_t *words, bool program,
                     bool alone, bool shown) {
   sigset_t mask;
-  words->word[words->count] = NULL;
-  if (words->count == WORDS_MAX) {
-    (void)sdg_fail(SDG_E_USAGE, "more than %d words", WORDS_MAX);
-    words_fini(words);
+  words->at[words->count] = NULL;
+  if (words->count == ARGUMENTS_MAX) {
+    (void)sdg_fail(SDG_E_USAGE, "more than %d words", ARGUMENTS_MAX);
+    arguments_fini(words);
     return COMMAND_FAILED;
   }
   pid_t pid = child_fork(&mask);
@@ -282,10 +194,10 @@ static int self_run(const verify_t *verify, words_t *words, bool program,
     int null = shown ? -1 : open("/dev/null", O_WRONLY);
     if (null >= 0)
       dup2(null, STDOUT_FILENO);
-    execv(verify->self, (char **)(uintptr_t)words->word);
+    execv(verify->self, (char **)(uintptr_t)words->at);
     _exit(COMMAND_NOT_EXECUTABLE);
   }
-  words_fini(words);
+  arguments_fini(words);
   return pid < 0 ? COMMAND_FAILED : child_wait(pid, &mask);
 }
 
@@ -295,27 +207,28 @@ static const char *set_value(const char *name) {
 }
 
 // Adds the options of `split` and `join` that say how files are cut.
-static void cut_add(const verify_t *verify, words_t *words) {
+static void cut_add(const verify_t *verify, arguments_t *words) {
   const char *dim = verify->dim ? verify->dim : set_value("SUNDOG_SPLIT");
   const char *mesh = set_value("SUNDOG_MESH"),
              *parts = set_value("SUNDOG_PARTS");
   if (dim)
-    words_add(words, "--dim", dim, NULL);
+    arguments_add(words, "--dim", dim, NULL);
   if (mesh)
-    words_add(words, "--mesh", mesh, NULL);
+    arguments_add(words, "--mesh", mesh, NULL);
   if (parts && strcmp(parts, "agree") != 0)
-    words_add(words, "--parts", parts, NULL);
+    arguments_add(words, "--parts", parts, NULL);
 }
 
 static int inputs_cut(const verify_t *verify) {
   int status = 0;
   for (int i = 0; i < verify->inputs && status == 0; i++) {
-    words_t words = {.count = 0};
-    words_add(&words, "sundog", "split", "-n", verify->ranks, NULL);
+    arguments_t words = {.count = 0};
+    arguments_add(&words, "sundog", "split", "-n", verify->ranks, NULL);
     cut_add(verify, &words);
-    words_add(&words, "-o",
-              words_own(&words, name_of(verify, "in", i, ".{rank}.npy")),
-              verify->input[i], NULL);
+    arguments_add(
+        &words, "-o",
+        arguments_own(&words, name_of(verify, "in", i, ".{rank}.npy")),
+        verify->input[i], NULL);
     status = self_run(verify, &words, false, false, verify->verbose);
   }
   return status;
@@ -325,51 +238,53 @@ static int inputs_cut(const verify_t *verify) {
 static int program_run(const verify_t *verify, bool alone) {
   static const char *const devices[] = {"auto", "host", "cuda"};
   const char *tail = alone ? ".npy" : ".{rank}.npy";
-  words_t words = {.count = 0};
-  words_add(&words, "sundog", "run", "-n", alone ? "1" : verify->ranks,
-            "--device", devices[verify->launch.device], "--", NULL);
+  arguments_t words = {.count = 0};
+  arguments_add(&words, "sundog", "run", "-n", alone ? "1" : verify->ranks,
+                "--device", devices[verify->launch.device], "--", NULL);
   const char *in[FILES_MAX], *out[FILES_MAX];
   for (int i = 0; i < verify->inputs; i++)
-    in[i] = words_own(&words, name_of(verify, "in", i, tail));
+    in[i] = arguments_own(&words, name_of(verify, "in", i, tail));
   for (int i = 0; i < verify->outputs; i++)
     out[i] =
-        words_own(&words, name_of(verify, alone ? "one" : "many", i, tail));
+        arguments_own(&words, name_of(verify, alone ? "one" : "many", i, tail));
   for (char **word = verify->launch.program; *word; word++) {
-    const char *replaced = NULL;
-    char *owned = NULL;
+    char *replaced = NULL;
     bool pieces = !alone && !verify->whole;
     for (int i = 0; i < verify->inputs && !replaced && pieces; i++)
-      replaced = word_of(*word, verify->input[i], in[i], &owned);
+      replaced = argument_replace(*word, verify->input[i], in[i]);
     for (int i = 0; i < verify->outputs && !replaced; i++)
-      replaced = word_of(*word, verify->output[i], out[i], &owned);
-    words_add(&words, replaced ? words_own(&words, owned) : *word, NULL);
+      replaced = argument_replace(*word, verify->output[i], out[i]);
+    arguments_add(&words, replaced ? arguments_own(&words, replaced) : *word,
+                  NULL);
   }
   return self_run(verify, &words, true, alone, verify->verbose);
 }
 
 static int output_join(const verify_t *verify, int index) {
-  words_t words = {.count = 0};
-  words_add(&words, "sundog", "join", NULL);
+  arguments_t words = {.count = 0};
+  arguments_add(&words, "sundog", "join", NULL);
   cut_add(verify, &words);
-  words_add(&words, words_own(&words, name_of(verify, "many", index, ".npy")),
-            words_own(&words, name_of(verify, "many", index, ".{rank}.npy")),
-            NULL);
+  arguments_add(
+      &words, arguments_own(&words, name_of(verify, "many", index, ".npy")),
+      arguments_own(&words, name_of(verify, "many", index, ".{rank}.npy")),
+      NULL);
   return self_run(verify, &words, false, false, verify->verbose);
 }
 
 static int output_compare(const verify_t *verify, int index) {
-  words_t words = {.count = 0};
-  words_add(&words, "sundog", "diff", NULL);
+  arguments_t words = {.count = 0};
+  arguments_add(&words, "sundog", "diff", NULL);
   if (!verify->rtol && !verify->atol)
-    words_add(&words, "--rounding", NULL);
+    arguments_add(&words, "--rounding", NULL);
   if (verify->rtol)
-    words_add(&words, "--rtol", verify->rtol, NULL);
+    arguments_add(&words, "--rtol", verify->rtol, NULL);
   if (verify->atol)
-    words_add(&words, "--atol", verify->atol, NULL);
-  words_add(&words,
-            words_own(&words, name_of(verify, "many", index,
-                                      verify->whole ? ".0.npy" : ".npy")),
-            words_own(&words, name_of(verify, "one", index, ".npy")), NULL);
+    arguments_add(&words, "--atol", verify->atol, NULL);
+  arguments_add(
+      &words,
+      arguments_own(&words, name_of(verify, "many", index,
+                                    verify->whole ? ".0.npy" : ".npy")),
+      arguments_own(&words, name_of(verify, "one", index, ".npy")), NULL);
   printf("%s: %s ranks against one: ", verify->output[index], verify->ranks);
   return self_run(verify, &words, false, false, true);
 }
@@ -382,7 +297,7 @@ static sdg_status_t files_check(const verify_t *verify) {
     const char *file =
         input ? verify->input[i] : verify->output[i - verify->inputs];
     for (char **word = verify->launch.program; *word && !named; word++)
-      named = place_of(*word, file) != NULL;
+      named = argument_place(*word, file) != NULL;
     if (!named)
       return sdg_fail(SDG_E_VERIFY, "no word of the program is the %s %s",
                       input ? "--input" : "--output", file);
