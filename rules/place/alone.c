@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a call is one that every rank can make by itself.
+// Decides whether every rank can make a call by itself.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const sdg_tag_vector_t *vector_of(const sdg_call_t *call, int index) {
              : NULL;
 }
 
-// Whether the ranks before this one have one with the same tensors.
+// Returns whether an earlier rank has tensors of the same extents.
 static bool seen_before(const sdg_call_t *call, int member) {
   for (int before = 0; before < member; before++) {
     bool same = true;
@@ -31,7 +31,7 @@ static bool seen_before(const sdg_call_t *call, int member) {
   return false;
 }
 
-// One rank's tensors, each as if it were all of one.
+// Places one rank's tensors as if each were a whole tensor.
 static sdg_status_t own_places(const sdg_call_t *call, int member,
                                sdg_colocation_t *colocation, int *out_lead) {
   *out_lead = -1;
@@ -88,7 +88,8 @@ sdg_status_t sdg_colocate_alone(const sdg_call_t *call, const sdg_op_t *op,
 
 // ---- both ------------------------------------------------------------------
 
-// "H 4 on each rank, and 8 = 4+4 in pieces" of one operand.
+// Writes both readings of one operand: "H of x is 4 (own), or 4+4 = 8
+// (pieces)".
 static void readings_format(const sdg_call_t *call,
                             const sdg_colocation_t *colocation, int index,
                             char *out, size_t out_bytes) {
@@ -112,8 +113,8 @@ static void readings_format(const sdg_call_t *call,
   }
 }
 
-// An operand that a [local] section names, and that is among the pieces; -1:
-// none.
+// Returns an operand that a [local] section names although it is to be in
+// pieces; -1 if no operand is.
 static int named_find(const sdg_call_t *call,
                       const sdg_colocation_t *colocation) {
   for (int i = 0; i < call->operands; i++)

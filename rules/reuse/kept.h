@@ -30,8 +30,8 @@ void sdg_kept_ready(const sdg_call_t *call, const sdg_op_t *op,
 /* The number of the forward call whose messages this call will read, equal on
  * every rank; 0: it fetches its own. */
 uint32_t sdg_kept_mark(const sdg_call_t *call, const sdg_plan_entry_t *entry);
-/* Carries out a prepared call, and counts it. `early` is as for
- * sdg_step_run_with. SDG_E_KEPT if a checked run finds the promise broken. */
+/* Carries out a prepared call, and counts it. `prefetch`: as in sdg_exec_how_t.
+ * SDG_E_KEPT if a checked run finds the promise broken. */
 sdg_status_t sdg_kept_run(sdg_call_t *call, sdg_plan_entry_t *entry,
                           cudaStream_t stream,
                           const sdg_prefetch_t *prefetch) SDG_MUST_CHECK;

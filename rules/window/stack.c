@@ -23,7 +23,8 @@ static sdg_box_t box_times(const sdg_box_t *box, int count) {
   return all;
 }
 
-// Whether a second box packed like this lies behind the first one.
+// Returns whether a second box in the order of these strides lies behind the
+// first one.
 static bool images_outermost(const sdg_box_t *box, const int64_t *like) {
   int64_t stride[SDG_DIMS_MAX];
   sdg_box_t two = box_times(box, 2);

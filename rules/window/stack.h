@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strips of equal extents, computed by one sub-call: they lie in scratch one
- * behind the other, as further images of one tensor. Inside rules/ only. */
+/* Computes strips of equal extents by one sub-call. They lie in scratch one
+ * behind the other, as images of one tensor. Inside rules/ only. */
 #ifndef SDG_RULES_WINDOW_STACK_H
 #define SDG_RULES_WINDOW_STACK_H
 
@@ -8,17 +8,18 @@
 #include "src/plan/plan.h"
 
 /* Strips with equal extents and paddings form a stack. out_lead[i] is the first
- * strip of the stack of strip i. `like`: strides of the program's tensors that
- * strips are packed like, those of x and then of tensors cut like y. If images
- * are not outermost in one of them, every strip is a stack of its own. */
+ * strip of the stack of strip i. `like`: strides of the program's tensors,
+ * first x, then tensors that are cut like y. Strips are packed in the order of
+ * these strides. If images are not outermost in one of them, every strip is a
+ * stack of its own. */
 void sdg_window_stacks_find(const sdg_window_piece_t *strip, int strips,
                             const int64_t *const *like, int likes,
                             int *out_lead);
-/* The number of strips whose first one is `lead`: 0 if it is not a first
- * one. */
+/* The number of strips in the stack that begins with strip `first`; 0 if no
+ * stack begins there. `lead`: from sdg_window_stacks_find. */
 int sdg_window_stack_size(const int *lead, int strips, int first);
-/* The piece that computes a stack of `count` strips like `strip`; `keep` is
- * the strip's. */
+/* The piece that computes a stack of `count` strips like `strip`. Its `keep`
+ * is that of `strip`. */
 sdg_window_piece_t sdg_window_stack_piece(const sdg_window_piece_t *strip,
                                           int count);
 
