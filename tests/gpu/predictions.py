@@ -31,7 +31,10 @@ PREDICTIONS = [
      "pieces", r"^gradient of filter, NCHW, algorithm 1, all rows but two, "
      r"in place: (.*)"),
     ("an exchange, blocking, the caller's time", "less than non-blocking",
-     "nccl", r"^\d+ ranks[^:]*: 4 KiB to the next rank:" + CALLER),
+     "nccl", r"^\d+ ranks[^:]*: 4 KiB to the next rank, blocking:" + CALLER),
+    ("an exchange, non-blocking, the caller's time",
+     "17 to 22 us more than blocking", "nccl",
+     r"^\d+ ranks[^:]*: 4 KiB to the next rank, non-blocking:" + CALLER),
     ("NCCL enqueued behind a convolution ends", "after the convolution",
      "overlap", r"^two rows by NCCL, as it comes, enqueued behind.*?: (.*)"),
     ("NCCL of highest priority, enqueued before, ends",

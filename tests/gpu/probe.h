@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,10 +70,11 @@ static inline void probe_download(const float *at, float *values,
 
 /* ---- times -------------------------------------------------------------- */
 
-enum { PROBE_BATCHES = 9, PROBE_CALLS = 20 };
+enum { PROBE_BATCHES = 9, PROBE_CALLS = 20, PROBE_GATE_US = 50000 };
 
 typedef struct probe_time {
-  double gpu_us; /* from a call's begin to its end on the stream */
+  double gpu_us; /* from a call's begin to its end on the stream, if all calls
+                    are enqueued before the first one begins */
   double cpu_us; /* what the caller's thread takes to enqueue it */
 } probe_time_t;
 
@@ -92,8 +94,39 @@ static inline double probe_median(double *values, int count) {
   return values[count / 2];
 }
 
+/* Holds a stream until everything behind it is enqueued. Otherwise the time of
+ * short work would be that of the caller, who enqueues it more slowly. */
+typedef struct probe_gate {
+  atomic_int open;
+  int was_late; /* opened by itself: a call waited for the stream */
+} probe_gate_t;
+
+static inline void probe_gate_wait(void *with) {
+  probe_gate_t *gate = with;
+  double until = probe_now_us() + PROBE_GATE_US;
+  while (!atomic_load(&gate->open) && !gate->was_late)
+    gate->was_late = probe_now_us() > until;
+}
+
+static inline void probe_gate_shut(probe_gate_t *gate, cudaStream_t stream) {
+  atomic_store(&gate->open, 0);
+  gate->was_late = 0;
+  PROBE_CUDA(cudaLaunchHostFunc(stream, probe_gate_wait, gate));
+}
+
+/* The stream must be done before was_late is read. */
+static inline void probe_gate_note(const probe_gate_t *gate) {
+  static int noted;
+  if (gate->was_late && !noted++)
+    probe_say("note",
+              "not all was enqueued within %d ms; some times include "
+              "the caller's",
+              PROBE_GATE_US / 1000);
+}
+
 /* Measures a call that enqueues work on `stream`: medians of PROBE_BATCHES
- * batches of PROBE_CALLS calls, after one batch that is not counted. */
+ * batches of PROBE_CALLS calls, after one batch that is not counted and that
+ * may load code, which waits for the device. */
 static inline probe_time_t probe_time(void (*call)(void *), void *with,
                                       cudaStream_t stream) {
   double gpu[PROBE_BATCHES], cpu[PROBE_BATCHES];
@@ -102,14 +135,19 @@ static inline probe_time_t probe_time(void (*call)(void *), void *with,
   PROBE_CUDA(cudaEventCreate(&end));
   for (int batch = -1; batch < PROBE_BATCHES; batch++) {
     float ms;
+    probe_gate_t gate = {0};
     PROBE_CUDA(cudaStreamSynchronize(stream));
+    if (batch >= 0)
+      probe_gate_shut(&gate, stream);
     PROBE_CUDA(cudaEventRecord(begin, stream));
     double from = probe_now_us();
     for (int i = 0; i < PROBE_CALLS; i++)
       call(with);
     double to = probe_now_us();
     PROBE_CUDA(cudaEventRecord(end, stream));
+    atomic_store(&gate.open, 1);
     PROBE_CUDA(cudaEventSynchronize(end));
+    probe_gate_note(&gate);
     PROBE_CUDA(cudaEventElapsedTime(&ms, begin, end));
     if (batch >= 0) {
       gpu[batch] = 1e3 * (double)ms / PROBE_CALLS;

@@ -155,8 +155,10 @@ static void comm_probe(const char *file, int blocking) {
   probe_time_t small = probe_time(message_send, &message, stream);
   double large = large_ms(from, to);
   if (rank_number == 0) {
-    probe_say("4 KiB to the next rank", "%.1f us, of which the caller's %.1f",
-              small.gpu_us, small.cpu_us);
+    probe_say(blocking ? "4 KiB to the next rank, blocking"
+                       : "4 KiB to the next rank, non-blocking",
+              "%.1f us on the device, the caller's %.1f", small.gpu_us,
+              small.cpu_us);
     probe_say("16 MiB to the next rank", "%.2f ms, %.2f GB/s", large,
               LARGE / large * 1e-6);
   }

@@ -24,9 +24,9 @@ static probe_conv_t conv_make(void) {
   PROBE_CUDNN(cudnnGetConvolutionForwardWorkspaceSize(
       cudnn, c.x, c.w, c.how, c.y, (cudnnConvolutionFwdAlgo_t)c.algorithm,
       &c.space_bytes));
-  c.x_at = probe_device(bytes);
-  c.y_at = probe_device(bytes);
-  c.w_at = probe_device((size_t)channels * (size_t)channels * PROBE_KERNEL *
+  c.x_at = probe_halves(bytes);
+  c.y_at = probe_halves(bytes);
+  c.w_at = probe_halves((size_t)channels * (size_t)channels * PROBE_KERNEL *
                         PROBE_KERNEL * PROBE_HALF_BYTES);
   c.space = probe_device(c.space_bytes);
   return c;
@@ -99,7 +99,10 @@ static void beside(const probe_conv_t *c, const travel_t *t, int first) {
   PROBE_CUDA(cudaEventCreate(&travelled));
   PROBE_CUDA(cudaEventCreate(&computed));
   for (int round = -1; round < ROUNDS; round++) {
+    probe_gate_t gate = {0};
     PROBE_CUDA(cudaDeviceSynchronize());
+    if (round >= 0)
+      probe_gate_shut(&gate, compute);
     conv_run((void *)(uintptr_t)c); // the call before
     PROBE_CUDA(cudaEventRecord(begin, compute));
     PROBE_CUDA(cudaStreamWaitEvent(t->stream, begin, 0));
@@ -110,7 +113,9 @@ static void beside(const probe_conv_t *c, const travel_t *t, int first) {
     if (first)
       conv_run((void *)(uintptr_t)c);
     PROBE_CUDA(cudaEventRecord(computed, compute));
+    atomic_store(&gate.open, 1);
     PROBE_CUDA(cudaDeviceSynchronize());
+    probe_gate_note(&gate);
     if (round >= 0) {
       travels[round] = (double)elapsed_us(begin, travelled);
       computes[round] = (double)elapsed_us(begin, computed);
@@ -128,8 +133,8 @@ static void beside(const probe_conv_t *c, const travel_t *t, int first) {
 
 static void travel_probe(const probe_conv_t *c, travel_t *t) {
   probe_time_t alone = probe_time(t->enqueue, t, t->stream);
-  probe_say(t->name, "alone %.1f us, of which the caller's %.1f", alone.gpu_us,
-            alone.cpu_us);
+  probe_say(t->name, "alone %.1f us on the device, the caller's %.1f",
+            alone.gpu_us, alone.cpu_us);
   beside(c, t, 0);
   beside(c, t, 1);
 }
@@ -228,8 +233,8 @@ int main(int count, char **words) {
   PROBE_CUDNN(cudnnSetStream(cudnn, compute));
   probe_conv_t conv = conv_make();
   probe_time_t alone = probe_time(conv_run, &conv, compute);
-  probe_say("convolution", "%.1f us, of which the caller's %.1f", alone.gpu_us,
-            alone.cpu_us);
+  probe_say("convolution", "%.1f us on the device, the caller's %.1f",
+            alone.gpu_us, alone.cpu_us);
   travels_probe(&conv);
   columns_probe(&conv);
   PROBE_CUDNN(cudnnDestroy(cudnn));

@@ -56,7 +56,8 @@ static void measure(probe_conv_t *c, const op_t *op, const char *order,
       const call_t call = {op, c};
       probe_time_t took =
           probe_time(call_enqueue, (void *)(uintptr_t)&call, stream);
-      probe_say(point, "%.1f us, of which the caller's %.1f, workspace %.1f MB",
+      probe_say(point,
+                "%.1f us on the device, the caller's %.1f, workspace %.1f MB",
                 took.gpu_us, took.cpu_us, (double)c->space_bytes / 1e6);
     }
     PROBE_CUDA(cudaStreamSynchronize(stream));
@@ -110,9 +111,9 @@ int main(int count, char **words) {
   PROBE_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   PROBE_CUDNN(cudnnCreate(&c.cudnn));
   PROBE_CUDNN(cudnnSetStream(c.cudnn, stream));
-  c.x_at = probe_device(bytes);
-  c.y_at = probe_device(bytes);
-  c.w_at = probe_device((size_t)channels * (size_t)channels * PROBE_KERNEL *
+  c.x_at = probe_halves(bytes);
+  c.y_at = probe_halves(bytes);
+  c.w_at = probe_halves((size_t)channels * (size_t)channels * PROBE_KERNEL *
                         PROBE_KERNEL * PROBE_HALF_BYTES);
   for (int i = 0; i < 3; i++)
     for (int last = 1; last >= 0; last--)
