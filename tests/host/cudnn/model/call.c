@@ -13,7 +13,8 @@ static cudnnHandle_t handle;
 static void *memory[MEMORIES];
 
 // Factors of calls: floats, or doubles for tensors in double.
-static const float float_one = 1, float_zero = 0;
+// Twice, because scalars of a transformation have the type of its output.
+static const float float_one[2] = {1, 1}, float_zero[2] = {0, 0};
 static const double double_one = 1, double_zero = 0;
 static const void *one, *zero;
 
@@ -426,8 +427,8 @@ cudnnStatus_t call_make(const call_t *call) {
   for (int i = 0; i < CALL_TENSORS && call->shape[i].rank; i++)
     t[i] = call_tensor(&call->shape[i]);
   bool wide = call->shape[0].type == F64;
-  one = wide ? (const void *)&double_one : &float_one;
-  zero = wide ? (const void *)&double_zero : &float_zero;
+  one = wide ? (const void *)&double_one : float_one;
+  zero = wide ? (const void *)&double_zero : float_zero;
   cudnnStatus_t status = run(call, t);
   for (int i = 0; i < CALL_TENSORS; i++)
     if (t[i])
