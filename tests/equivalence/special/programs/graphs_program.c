@@ -275,6 +275,7 @@ static void rewrites(const char *how) {
     exec = runnable(graph);
   }
   for (int step = 0; step < STEPS; step++) {
+    CHECK(cudaStreamSynchronize(g.stream)); // fill() does not wait for it
     fill(step + 1);
     CHECK(cudaMemcpy(values, g.field[X], bytes, cudaMemcpyDeviceToDevice));
     fill(step);
