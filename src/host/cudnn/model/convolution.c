@@ -170,7 +170,7 @@ cudnnStatus_t host_model_check_convolution(const char *function,
                                 : offer->row;
   // An interposer asks whether there is a way without a copy, and has another.
   bool range = row == ROW_COLUMNS || row == ROW_PACKED || row == ROW_INT8;
-  if (!range || !asker || !host_model_interposes(asker))
+  if (!range || !asker || !host_model_interposes(function, asker))
     host_model_print(&printed[row], function, row_text[row]);
   return host_refuse(offered ? CUDNN_STATUS_BAD_PARAM
                              : CUDNN_STATUS_NOT_SUPPORTED,

@@ -246,9 +246,9 @@ static void option_read(void) {
             text);
 }
 
-bool host_model_interposes(const void *address) {
+bool host_model_interposes(const char *function, const void *address) {
   Dl_info own, first;
-  const void *name = dlsym(RTLD_DEFAULT, "cudnnCreate");
+  const void *name = dlsym(RTLD_DEFAULT, function);
   return name && dladdr(address, &own) && dladdr(name, &first) &&
          own.dli_fbase == first.dli_fbase;
 }

@@ -69,9 +69,9 @@ cudnnDeterminism_t host_model_determinism(int kind, int algorithm);
 /* True unless SUNDOG_HOST_MODEL=any. */
 bool host_model_is_hopper(void);
 
-/* Whether this address is in a library that stands before cuDNN's names: what
- * it asks is not the program's question. */
-bool host_model_interposes(const void *address);
+/* Whether this address is in a library that stands before cuDNN's `function`:
+ * what it asks is not the program's question. */
+bool host_model_interposes(const char *function, const void *address);
 
 /* Prints that `function` is refused, its limit and the remedy, unless *printed;
  * then sets it. */
