@@ -19,10 +19,13 @@ typedef struct gradient {
 
 // Every image of a strip is a sub-call, with copies of its own.
 static void parts_weigh(const gradient_t *of, const sdg_conv_data_t *g,
-                        const sdg_box_t *want, int strips, bool apart,
+                        const sdg_box_t *want, int strips,
                         sdg_window_work_t *out) {
   sdg_window_piece_t piece;
   for (int s = 0; s < strips; s++) {
+    bool sums;
+    sdg_box_t made = sdg_conv_data_made(g, &want[s], &sums);
+    bool apart = sdg_conv_data_is_apart(g, &made, &want[s]);
     for (int i = 0; i < g->images; i++)
       if (sdg_conv_data_piece(g, &want[s], i, &piece)) {
         out->calls++;
@@ -50,7 +53,7 @@ static sdg_status_t data_weigh(const void *user, const sdg_window_op_t *op,
     return SDG_OK;
   int strips = sdg_conv_data_strips(&g, extend, want);
   int before = out->copies;
-  parts_weigh(of, &g, want, strips, !extend, out);
+  parts_weigh(of, &g, want, strips, out);
   if (!sdg_conv_data_stacks(&g, want, strips, sdg_operand_nesting(of->x),
                             sdg_operand_nesting(of->y), piece, lead))
     return SDG_OK;
@@ -76,6 +79,45 @@ sdg_status_t sdg_conv_data_weigh(const sdg_call_t *call,
   const gradient_t of = {&call->operand[conv->x], &call->operand[conv->y],
                          dgrad};
   return sdg_window_op_weigh(tagging, &conv->spec, data_weigh, &of, &conv->op);
+}
+
+// Compares a view from a packed copy of `copied` bytes with extend, on this
+// rank's device.
+static sdg_status_t packed_or_extended(const sdg_window_op_t *op,
+                                       sdg_window_weigh_t weigh,
+                                       const gradient_t *of, int64_t copied,
+                                       sdg_strategy_t strategy,
+                                       sdg_conv_way_t *out_way) {
+  const sdg_cost_t cost = sdg_cost_mine();
+  double call_us = op->mixes ? cost.strip_us : cost.launch_us;
+  sdg_window_work_t packed, extend;
+  bool can;
+  *out_way = SDG_CONV_PACKED;
+  if (strategy != SDG_STRATEGY_AUTO || cost.copy_bytes_s <= 0)
+    return SDG_OK;
+  SDG_TRY(weigh(of, op, false, &packed, &can));
+  SDG_TRY(weigh(of, op, true, &extend, &can));
+  packed.copies++;
+  packed.bytes += copied;
+  if (sdg_window_work_us(&packed, &cost, call_us) >
+      sdg_window_work_us(&extend, &cost, call_us))
+    *out_way = SDG_CONV_EXTENDED;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_conv_data_next(const sdg_call_t *call,
+                                const sdg_conv_data_t *dgrad,
+                                sdg_strategy_t strategy,
+                                sdg_conv_way_t *io_way) {
+  const sdg_conv_t *conv = &dgrad->conv;
+  const gradient_t of = {&call->operand[conv->x], &call->operand[conv->y],
+                         dgrad};
+  sdg_window_piece_t view = sdg_conv_data_view(dgrad);
+  if (*io_way == SDG_CONV_IN_PLACE)
+    return packed_or_extended(&conv->op, data_weigh, &of,
+                              bytes_of(&view.y, of.y), strategy, io_way);
+  *io_way += 1;
+  return SDG_OK;
 }
 
 // ---- the gradient of the filter --------------------------------------------
@@ -121,6 +163,21 @@ done:
   free(lead);
   free(strip);
   return status;
+}
+
+sdg_status_t sdg_conv_filter_next(const sdg_call_t *call,
+                                  const sdg_conv_t *conv,
+                                  sdg_strategy_t strategy,
+                                  sdg_conv_way_t *io_way) {
+  const gradient_t of = {&call->operand[conv->x], &call->operand[conv->y],
+                         NULL};
+  sdg_window_piece_t view;
+  (void)sdg_conv_filter_view(&conv->op, &conv->op.x_box, &view);
+  if (*io_way == SDG_CONV_IN_PLACE)
+    return packed_or_extended(&conv->op, filter_weigh, &of,
+                              bytes_of(&view.x, of.x), strategy, io_way);
+  *io_way = *io_way == SDG_CONV_PACKED ? SDG_CONV_EXTENDED : SDG_CONV_WAYS;
+  return SDG_OK;
 }
 
 sdg_status_t sdg_conv_filter_weigh(const sdg_call_t *call,

@@ -247,13 +247,15 @@ void sdg_conv_data_settle(const sdg_call_t *call, sdg_conv_data_t *dgrad) {
   sdg_conv_view_judge(call, &dgrad->conv, &view);
 }
 
-bool sdg_conv_data_extends(const sdg_conv_data_t *dgrad,
-                           sdg_strategy_t strategy) {
+sdg_conv_way_t sdg_conv_data_first(const sdg_conv_data_t *dgrad,
+                                   sdg_strategy_t strategy) {
   sdg_window_piece_t view = sdg_conv_data_view(dgrad);
-  return strategy == SDG_STRATEGY_EXTEND ||
-         (strategy == SDG_STRATEGY_AUTO && dgrad->conv.op.slow_in_place) ||
-         sdg_window_op_is_cheaper_extended(&dgrad->conv.op) ||
-         sdg_box_empty(&view.keep);
+  bool extends =
+      strategy == SDG_STRATEGY_EXTEND ||
+      (strategy == SDG_STRATEGY_AUTO && dgrad->conv.op.slow_in_place) ||
+      sdg_window_op_is_cheaper_extended(&dgrad->conv.op) ||
+      sdg_box_empty(&view.keep);
+  return extends ? SDG_CONV_EXTENDED : SDG_CONV_IN_PLACE;
 }
 
 bool sdg_conv_data_is_literal(const sdg_conv_data_t *dgrad) {
@@ -363,6 +365,13 @@ sdg_box_t sdg_conv_data_made(const sdg_conv_data_t *dgrad,
   *out_sums = !sdg_conv_data_piece(dgrad, want, 0, &piece) ||
               !sdg_box_contains(&piece.x, want);
   return *out_sums ? *want : piece.x;
+}
+
+bool sdg_conv_data_is_apart(const sdg_conv_data_t *dgrad, const sdg_box_t *made,
+                            const sdg_box_t *want) {
+  const sdg_box_t *owned = &dgrad->conv.op.x_box;
+  return dgrad->apart || !sdg_box_equal(made, owned) ||
+         !sdg_box_equal(want, owned);
 }
 
 bool sdg_conv_data_stacks(const sdg_conv_data_t *dgrad, const sdg_box_t *want,

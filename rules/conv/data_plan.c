@@ -33,9 +33,10 @@ typedef struct maker {
   const sdg_conv_data_t *dgrad;
   sdg_plan_t *plan;
   bool reads_old;
-  bool late;            // images are added before alpha, which is infinite:
-                        // infinities may add up to NaN
-  bool apart;           // messages do not arrive in assembled slabs
+  bool late;  // images are added before alpha, which is infinite:
+              // infinities may add up to NaN
+  bool apart; // messages do not arrive in assembled slabs
+  sdg_conv_way_t way;
   sdg_copy_kind_t copy; // of assembled slabs
   int x, y;             // slabs of the program's tensors
   strip_t strip[2 * SDG_DIMS_MAX];
@@ -51,9 +52,14 @@ typedef struct maker {
   int refusal;   // the vendor's status for a piece
 } maker_t;
 
-// The call in place, on the program's own tensors.
+// The call in place, on the program's own tensors or a packed copy of dy.
 static sdg_status_t piece_call(maker_t *m, const sdg_window_piece_t *piece) {
-  const sdg_conv_gradient_slabs_t slabs = {.x = m->x, .y = m->y};
+  sdg_conv_gradient_slabs_t slabs = {.x = m->x, .y = m->y};
+  if (m->way == SDG_CONV_PACKED) {
+    SDG_TRY(sdg_plan_scratch(m->plan, &piece->y, m->y, &slabs.y));
+    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->y, slabs.y, NULL, NULL,
+                          SDG_COPY_ACTIVATION));
+  }
   return sdg_conv_gradient_add(&m->dgrad->conv, m->call, m->plan, piece, &slabs,
                                SDG_CONV_GRADIENT_BETA, &m->refusal);
 }
@@ -66,9 +72,7 @@ static sdg_status_t strip_open(maker_t *m, int s) {
     sums = true;
     made = strip->want;
   }
-  const sdg_box_t *owned = &m->dgrad->conv.op.x_box;
-  strip->apart = m->dgrad->apart || !sdg_box_equal(&made, owned) ||
-                 !sdg_box_equal(&strip->want, owned);
+  strip->apart = sdg_conv_data_is_apart(m->dgrad, &made, &strip->want);
   strip->x = m->x;
   if (strip->apart)
     SDG_TRY(sdg_plan_scratch(m->plan, &made, m->x, &strip->x));
@@ -242,7 +246,8 @@ static sdg_status_t stack_finish(maker_t *m, int first) {
 // The steps in their order: send messages; meanwhile compute in place what is
 // possible; assemble strips from own rows, then from messages; compute the
 // strips, whose rows overwrite.
-static sdg_status_t steps_make(maker_t *m, bool extend) {
+static sdg_status_t steps_make(maker_t *m) {
+  bool extend = m->way >= SDG_CONV_EXTENDED;
   sdg_box_t want[2 * SDG_DIMS_MAX];
   m->strips = sdg_conv_data_strips(m->dgrad, extend, want);
   for (int s = 0; s < m->strips; s++)
@@ -265,8 +270,9 @@ static sdg_status_t steps_make(maker_t *m, bool extend) {
   return SDG_OK;
 }
 
-static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes, bool extend) {
+static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes) {
   const sdg_conv_data_t *g = m->dgrad;
+  bool extend = m->way >= SDG_CONV_EXTENDED;
   const char *in_place = g->conv.op.whole ? "window" : "repair";
   SDG_TRY(sdg_plan_create(extend ? "extend" : in_place, &m->plan));
   m->plan->axes = axes;
@@ -288,8 +294,9 @@ static sdg_status_t maker_open(maker_t *m, sdg_axes_t axes, bool extend) {
 static sdg_status_t plan_make(const sdg_call_t *call,
                               const sdg_conv_data_t *dgrad,
                               const sdg_section_t *section, sdg_axes_t axes,
-                              bool extend, sdg_plan_t **out_plan,
+                              sdg_conv_way_t way, sdg_plan_t **out_plan,
                               int *out_refusal) {
+  bool extend = way >= SDG_CONV_EXTENDED;
   maker_t maker = {
       .call = call,
       .dgrad = dgrad,
@@ -297,11 +304,12 @@ static sdg_status_t plan_make(const sdg_call_t *call,
       .late = dgrad->images > 1 && isinf(sdg_call_scalar(call, SDG_ALPHA)),
       // Slabs of messages that arrive before the call (prefetch) are kept.
       .apart = extend && section->keeps_dy,
+      .way = way,
       .copy = extend ? SDG_COPY_ACTIVATION : SDG_COPY_STRIP,
   };
-  sdg_status_t status = maker_open(&maker, axes, extend);
+  sdg_status_t status = maker_open(&maker, axes);
   if (status == SDG_OK)
-    status = steps_make(&maker, extend);
+    status = steps_make(&maker);
   for (int i = 0; maker.message && i < dgrad->images; i++)
     free(maker.message[i]);
   free(maker.message);
@@ -310,23 +318,22 @@ static sdg_status_t plan_make(const sdg_call_t *call,
   return sdg_plan_finish(maker.plan, status, out_plan);
 }
 
-// Assembles more and more until the vendor's library accepts all pieces. Each
-// rank decides this for itself: messages, and what it reads and writes, are the
-// same.
+// Assembles more and more until the vendor's library accepts all pieces.
 static sdg_status_t ways_try(const sdg_call_t *call, sdg_conv_data_t *dgrad,
                              const sdg_section_t *section, sdg_axes_t axes,
                              sdg_plan_t **out_plan) {
-  bool extend = sdg_conv_data_extends(dgrad, section->strategy);
+  sdg_conv_way_t way = sdg_conv_data_first(dgrad, section->strategy);
   int refusal;
-  sdg_status_t status =
-      plan_make(call, dgrad, section, axes, extend, out_plan, &refusal);
-  if (refusal && !extend)
-    status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
-  if (refusal) {
-    dgrad->apart = true;
-    status = plan_make(call, dgrad, section, axes, true, out_plan, &refusal);
+  for (;;) {
+    dgrad->apart = way == SDG_CONV_APART;
+    sdg_status_t status =
+        plan_make(call, dgrad, section, axes, way, out_plan, &refusal);
+    if (!refusal)
+      return status;
+    SDG_TRY(sdg_conv_data_next(call, dgrad, section->strategy, &way));
+    if (way == SDG_CONV_WAYS)
+      return sdg_window_plan_refused(call, refusal);
   }
-  return refusal ? sdg_window_plan_refused(call, refusal) : status;
 }
 
 static sdg_status_t strategies_try(const sdg_call_t *call,

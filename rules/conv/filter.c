@@ -48,13 +48,22 @@ void sdg_conv_filter_settle(const sdg_call_t *call, sdg_conv_t *conv) {
   sdg_conv_view_judge(call, conv, &view);
 }
 
-bool sdg_conv_filter_extends(const sdg_window_op_t *op, const sdg_box_t *x,
-                             sdg_strategy_t strategy,
-                             sdg_window_piece_t *out_view) {
-  return !sdg_conv_filter_view(op, x, out_view) ||
-         strategy == SDG_STRATEGY_EXTEND ||
-         sdg_window_op_is_cheaper_extended(op) ||
-         (strategy == SDG_STRATEGY_AUTO && (op->padded || op->slow_in_place));
+sdg_status_t sdg_conv_filter_first(const sdg_call_t *call,
+                                   const sdg_conv_t *conv,
+                                   sdg_strategy_t strategy,
+                                   sdg_window_piece_t *out_view,
+                                   sdg_conv_way_t *out_way) {
+  const sdg_window_op_t *op = &conv->op;
+  bool automatic = strategy == SDG_STRATEGY_AUTO;
+  bool extends = !sdg_conv_filter_view(op, &op->x_box, out_view) ||
+                 strategy == SDG_STRATEGY_EXTEND ||
+                 sdg_window_op_is_cheaper_extended(op) ||
+                 (automatic && op->slow_in_place);
+  *out_way = extends ? SDG_CONV_EXTENDED : SDG_CONV_IN_PLACE;
+  // The settled view says already that engines reject it.
+  return automatic && op->padded && !extends
+             ? sdg_conv_filter_next(call, conv, strategy, out_way)
+             : SDG_OK;
 }
 
 // ---- strips ----------------------------------------------------------------

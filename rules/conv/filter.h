@@ -26,12 +26,17 @@ sdg_status_t sdg_conv_filter_weigh(const sdg_call_t *call,
                                    sdg_conv_t *conv) SDG_MUST_CHECK;
 /* Calls sdg_conv_view_settle with what would be computed in place. */
 void sdg_conv_filter_settle(const sdg_call_t *call, sdg_conv_t *conv);
-/* Whether this rank assembles all of x: because that was asked for, because
- * `auto` finds it cheaper for the slowest rank, because the rank can compute
- * nothing in place, or because engines run slowly on the view. */
-bool sdg_conv_filter_extends(const sdg_window_op_t *op, const sdg_box_t *x,
-                             sdg_strategy_t strategy,
-                             sdg_window_piece_t *out_view);
+/* The way to try first, and what it would compute in place. */
+sdg_status_t sdg_conv_filter_first(const sdg_call_t *call,
+                                   const sdg_conv_t *conv,
+                                   sdg_strategy_t strategy,
+                                   sdg_window_piece_t *out_view,
+                                   sdg_conv_way_t *out_way) SDG_MUST_CHECK;
+/* As sdg_conv_data_next; there is no SDG_CONV_APART. */
+sdg_status_t sdg_conv_filter_next(const sdg_call_t *call,
+                                  const sdg_conv_t *conv,
+                                  sdg_strategy_t strategy,
+                                  sdg_conv_way_t *io_way) SDG_MUST_CHECK;
 /* A sub-call apart from the view. */
 typedef struct sdg_conv_filter_strip {
   sdg_window_piece_t piece;

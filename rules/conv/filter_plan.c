@@ -30,7 +30,8 @@ typedef struct maker {
   int *lead;      // of these: the first strip of the stack
   slabs_t *stack; // of a first strip: slabs of all strips of its stack
   sdg_gradient_sum_t sum;
-  bool apart;   // messages do not arrive in assembled slabs
+  bool apart; // messages do not arrive in assembled slabs
+  sdg_conv_way_t way;
   bool any;     // a sub-call was added
   int *message; // slab of each received message, -1: in place
   int refusal;  // the vendor's status for a piece
@@ -154,6 +155,17 @@ static sdg_status_t messages_add(maker_t *m) {
   return status;
 }
 
+// The call in place, on the program's own tensors or a packed copy of x.
+static sdg_status_t view_add(maker_t *m) {
+  int x = m->x;
+  if (m->way == SDG_CONV_PACKED) {
+    SDG_TRY(sdg_plan_scratch(m->plan, &m->view->x, m->x, &x));
+    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->x, x, NULL, NULL,
+                          SDG_COPY_ACTIVATION));
+  }
+  return piece_add(m, m->view, NULL, x, m->y);
+}
+
 // The steps in their order: send messages; meanwhile compute in place what is
 // possible; assemble strips from own rows, then from messages; compute the
 // strips, which add; sum over the ranks.
@@ -162,7 +174,7 @@ static sdg_status_t steps_make(maker_t *m) {
   SDG_TRY(messages_add(m));
   SDG_TRY(sdg_plan_exchange(m->plan));
   if (m->view)
-    SDG_TRY(piece_add(m, m->view, NULL, m->x, m->y));
+    SDG_TRY(view_add(m));
   SDG_TRY(strips_own(m));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
   for (int i = 0; i < m->full; i++)
@@ -177,7 +189,6 @@ static sdg_status_t steps_make(maker_t *m) {
 // What a plan depends on besides the call.
 typedef struct order {
   const char *strategy;      // of the plan if it has a view
-  const sdg_box_t *x_there;  // rows of x that are valid in memory
   sdg_axes_t axes, sum_axes; // axes of messages, and of sums
   bool keeps_x;              // messages are kept
 } order_t;
@@ -203,13 +214,17 @@ static sdg_status_t maker_open(maker_t *m, const order_t *order) {
 static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
                               const order_t *order,
                               const sdg_window_piece_t *view,
-                              sdg_plan_t **out_plan, int *out_refusal) {
+                              sdg_conv_way_t way, sdg_plan_t **out_plan,
+                              int *out_refusal) {
+  if (way == SDG_CONV_EXTENDED)
+    view = NULL;
   maker_t maker = {
       .call = call,
       .conv = conv,
       .view = view,
       .copy = view ? SDG_COPY_STRIP : SDG_COPY_ACTIVATION,
       .apart = order->keeps_x,
+      .way = way,
   };
   sdg_status_t status = maker_open(&maker, order);
   if (status == SDG_OK)
@@ -223,19 +238,22 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
   return sdg_plan_finish(maker.plan, status, out_plan);
 }
 
-static sdg_status_t strategies_try(const sdg_call_t *call,
-                                   const sdg_conv_t *conv, const order_t *order,
-                                   sdg_strategy_t strategy,
-                                   sdg_plan_t **out_plan) {
+static sdg_status_t ways_try(const sdg_call_t *call, const sdg_conv_t *conv,
+                             const order_t *order, sdg_strategy_t strategy,
+                             sdg_plan_t **out_plan) {
   sdg_window_piece_t view;
-  bool extend =
-      sdg_conv_filter_extends(&conv->op, order->x_there, strategy, &view);
+  sdg_conv_way_t way;
   int refusal;
-  sdg_status_t status =
-      plan_make(call, conv, order, extend ? NULL : &view, out_plan, &refusal);
-  if (refusal && !extend)
-    status = plan_make(call, conv, order, NULL, out_plan, &refusal);
-  return refusal ? sdg_window_plan_refused(call, refusal) : status;
+  SDG_TRY(sdg_conv_filter_first(call, conv, strategy, &view, &way));
+  for (;;) {
+    sdg_status_t status =
+        plan_make(call, conv, order, &view, way, out_plan, &refusal);
+    if (!refusal)
+      return status;
+    SDG_TRY(sdg_conv_filter_next(call, conv, strategy, &way));
+    if (way == SDG_CONV_WAYS)
+      return sdg_window_plan_refused(call, refusal);
+  }
 }
 
 // Whether the program's own call, unchanged, gives the right result.
@@ -255,8 +273,7 @@ static sdg_status_t shard_plan(const sdg_call_t *call, const sdg_conv_t *conv,
                                const sdg_tagging_t *tagging,
                                sdg_plan_t **out_plan) {
   sdg_strategy_t strategy = tagging->section->strategy;
-  const order_t order = {"repair", &conv->op.x_box,
-                         conv->op.communicates ? tagging->axes : 0,
+  const order_t order = {"repair", conv->op.communicates ? tagging->axes : 0,
                          tagging->sum_axes, tagging->section->keeps_x};
   int refusal =
       sdg_conv_refusal(call, conv, tagging, sdg_call_int(call, SDG_ALGO));
@@ -265,7 +282,7 @@ static sdg_status_t shard_plan(const sdg_call_t *call, const sdg_conv_t *conv,
   if (!tagging->sum_axes && strategy != SDG_STRATEGY_EXTEND &&
       is_literal(&conv->op) && !sdg_conv_refused_own(call))
     return sdg_window_plan_literal(order.axes, out_plan);
-  return strategies_try(call, conv, &order, strategy, out_plan);
+  return ways_try(call, conv, &order, strategy, out_plan);
 }
 
 sdg_status_t sdg_conv_filter_plan(const sdg_call_t *call,
@@ -308,13 +325,12 @@ static sdg_status_t share_make(const sdg_call_t *call, const sdg_conv_t *conv,
   sdg_strategy_t strategy = tagging->section->strategy == SDG_STRATEGY_EXTEND
                                 ? SDG_STRATEGY_EXTEND
                                 : SDG_STRATEGY_AUTO;
-  const order_t order = {"window", &conv->op.x_box, 0, tagging->sum_axes,
-                         false};
+  const order_t order = {"window", 0, tagging->sum_axes, false};
   sdg_share_t *share;
   sdg_status_t status;
   SDG_TRY(sdg_share_create(sdg_mesh_ranks(tagging->mesh), &share));
   SDG_TRY_GOTO(share_fill(share, call, conv, tagging), fail);
-  SDG_TRY_GOTO(strategies_try(call, conv, &order, strategy, out_plan), fail);
+  SDG_TRY_GOTO(ways_try(call, conv, &order, strategy, out_plan), fail);
 fail:
   return sdg_plan_finish_share(share, status, out_plan);
 }

@@ -56,6 +56,17 @@ sdg_conv_gradient_filter(const sdg_call_t *call, const sdg_conv_t *conv,
                          const sdg_range_t *taps,
                          cudnnFilterDescriptor_t *out) SDG_MUST_CHECK;
 
+/* How a rank computes a gradient. Each rank decides this for itself: messages,
+ * and what it reads and writes, are the same. */
+typedef enum sdg_conv_way {
+  SDG_CONV_IN_PLACE, /* on the program's tensors, and in strips for the rest */
+  SDG_CONV_PACKED, /* the same, from a packed copy of the operand whose strides
+                      engines reject: dy for the data, x for the filter */
+  SDG_CONV_EXTENDED, /* all rows at once, from an assembled operand */
+  SDG_CONV_APART,    /* the same, and rows of dx are computed in copies */
+  SDG_CONV_WAYS,     /* no way is left */
+} sdg_conv_way_t;
+
 /* ---- the gradient of the data -------------------------------------------- */
 
 /* One image of the domain of x (sdg_window_images). What outputs see in the
@@ -68,7 +79,7 @@ typedef struct sdg_conv_data_image {
 typedef struct sdg_conv_data {
   sdg_conv_t conv;
   bool communicates; /* some rank needs what it does not own */
-  bool apart; /* the engine rejects dx's strides: rows are computed in copies */
+  bool apart;        /* SDG_CONV_APART */
   int images;
   sdg_conv_data_image_t *image; /* the first is the domain itself */
 } sdg_conv_data_t;
@@ -104,9 +115,16 @@ sdg_status_t sdg_conv_data_weigh(const sdg_call_t *call,
                                  sdg_conv_data_t *dgrad) SDG_MUST_CHECK;
 /* Calls sdg_conv_view_settle with what would be computed in place. */
 void sdg_conv_data_settle(const sdg_call_t *call, sdg_conv_data_t *dgrad);
-/* Whether this rank assembles all of dy that it needs. */
-bool sdg_conv_data_extends(const sdg_conv_data_t *dgrad,
-                           sdg_strategy_t strategy);
+/* The way to try first. */
+sdg_conv_way_t sdg_conv_data_first(const sdg_conv_data_t *dgrad,
+                                   sdg_strategy_t strategy);
+/* The way to try if the vendor's library rejects a piece of *io_way. PACKED is
+ * left out if `auto` finds that this rank's device extends in less time.
+ * SDG_E_NO_MEMORY. */
+sdg_status_t sdg_conv_data_next(const sdg_call_t *call,
+                                const sdg_conv_data_t *dgrad,
+                                sdg_strategy_t strategy,
+                                sdg_conv_way_t *io_way) SDG_MUST_CHECK;
 /* Whether the program's own call, unchanged, gives the right result. */
 bool sdg_conv_data_is_literal(const sdg_conv_data_t *dgrad);
 /* What the real function computes in place. `keep` are the rows of dx that are
@@ -133,6 +151,9 @@ sdg_window_piece_t sdg_conv_data_sample(const sdg_conv_data_t *dgrad);
  * all images are added to the old values times beta. */
 sdg_box_t sdg_conv_data_made(const sdg_conv_data_t *dgrad,
                              const sdg_box_t *want, bool *out_sums);
+/* Whether rows `want`, made as box `made`, are computed in a copy. */
+bool sdg_conv_data_is_apart(const sdg_conv_data_t *dgrad, const sdg_box_t *made,
+                            const sdg_box_t *want);
 /* Which strips one sub-call computes (sdg_window_stacks_find), and the piece of
  * each; x and y are the program's strides. False if strips are not single
  * sub-calls into memory apart: around the ends of periodic dimensions, or one

@@ -46,8 +46,7 @@ static sdg_status_t strip_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
   sdg_box_t made = sdg_conv_data_made(g, want, &sums);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   // As in the plan: tensors that are not the program's own are packed.
-  bool apart = g->apart || !sdg_box_equal(&made, &g->conv.op.x_box) ||
-               !sdg_box_equal(want, &g->conv.op.x_box);
+  bool apart = sdg_conv_data_is_apart(g, &made, want);
   for (int i = 0; i < g->images && largest->got == CUDNN_STATUS_SUCCESS; i++) {
     sdg_window_piece_t piece;
     if (!sdg_conv_data_piece(g, want, i, &piece))
@@ -76,7 +75,8 @@ static sdg_status_t stack_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
 }
 
 static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
-                              bool extend, largest_t *largest) {
+                              sdg_conv_way_t way, largest_t *largest) {
+  bool extend = way >= SDG_CONV_EXTENDED;
   sdg_box_t want[2 * SDG_DIMS_MAX];
   sdg_window_piece_t piece[2 * SDG_DIMS_MAX];
   int lead[2 * SDG_DIMS_MAX];
@@ -86,10 +86,13 @@ static sdg_status_t dgrad_ask(const sdg_call_t *call, const sdg_conv_data_t *g,
       sdg_operand_nesting(&call->operand[g->conv.y]), piece, lead);
   *largest = (largest_t){.bytes = 0};
   if (!extend) {
+    const sdg_operand_t *y = &call->operand[g->conv.y];
     sdg_window_piece_t view = sdg_conv_data_view(g);
+    int64_t packed[SDG_DIMS_MAX];
+    sdg_slab_pack(&view.y, sdg_operand_nesting(y), packed);
     SDG_TRY(piece_ask(call, &g->conv, &view, sdg_conv_w(call),
                       call->operand[g->conv.x].stride,
-                      call->operand[g->conv.y].stride, largest));
+                      way == SDG_CONV_PACKED ? packed : y->stride, largest));
   }
   for (int s = 0; s < strips && largest->got == CUDNN_STATUS_SUCCESS; s++) {
     int size = stacks ? sdg_window_stack_size(lead, strips, s) : 1;
@@ -159,15 +162,17 @@ static sdg_status_t pieces_ask(const sdg_call_t *call,
                ? SDG_OK
                : adjoint_ask(call, g, false, largest);
   }
-  bool extend = sdg_conv_data_extends(g, strategy);
-  SDG_TRY(dgrad_ask(call, g, extend, largest));
-  if (largest->got != CUDNN_STATUS_SUCCESS && !extend)
-    SDG_TRY(dgrad_ask(call, g, true, largest));
-  if (largest->got == CUDNN_STATUS_SUCCESS)
-    return SDG_OK;
-  sdg_conv_data_t apart = *g;
-  apart.apart = true;
-  return dgrad_ask(call, &apart, true, largest);
+  sdg_conv_way_t way = sdg_conv_data_first(g, strategy);
+  sdg_conv_data_t tried = *g;
+  for (;;) {
+    tried.apart = way == SDG_CONV_APART;
+    SDG_TRY(dgrad_ask(call, &tried, way, largest));
+    if (largest->got == CUDNN_STATUS_SUCCESS)
+      return SDG_OK;
+    SDG_TRY(sdg_conv_data_next(call, g, strategy, &way));
+    if (way == SDG_CONV_WAYS)
+      return SDG_OK;
+  }
 }
 
 static sdg_status_t dgrad_workspace(const sdg_call_t *call,
@@ -321,17 +326,23 @@ static sdg_status_t wgrad_strips_ask(const sdg_call_t *call,
 
 static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                               const sdg_window_piece_t *view,
-                              largest_t *largest) {
+                              sdg_conv_way_t way, largest_t *largest) {
+  if (way == SDG_CONV_EXTENDED)
+    view = NULL;
+  const sdg_operand_t *x = &call->operand[conv->x];
   sdg_conv_filter_strip_t *strip = NULL;
+  int64_t packed[SDG_DIMS_MAX];
   int strips;
   sdg_status_t status;
   *largest = (largest_t){.bytes = 0};
   SDG_TRY(sdg_conv_filter_strips(&conv->op, view, &strip, &strips));
-  if (view)
+  if (view) {
+    sdg_slab_pack(&view->x, sdg_operand_nesting(x), packed);
     SDG_TRY_GOTO(piece_ask(call, conv, view, sdg_conv_w(call),
-                           call->operand[conv->x].stride,
+                           way == SDG_CONV_PACKED ? packed : x->stride,
                            call->operand[conv->y].stride, largest),
                  done);
+  }
   status = wgrad_strips_ask(call, conv, strip, strips, largest);
 done:
   free(strip);
@@ -346,17 +357,20 @@ static sdg_status_t wgrad_workspace(const sdg_call_t *call,
     return sdg_fail(SDG_E_ARGUMENT, "%s: the result is NULL", call->entry_name);
   sdg_strategy_t strategy = tagging->section->strategy;
   sdg_window_piece_t view;
-  bool extend =
-      sdg_conv_filter_extends(&conv->op, &conv->op.x_box, strategy, &view);
+  sdg_conv_way_t way;
   largest_t largest;
   // Checked in the same way as the call itself.
   *out_vendor =
       sdg_conv_refusal(call, conv, tagging, sdg_call_int(call, SDG_ALGO));
   if (*out_vendor)
     return SDG_OK;
-  SDG_TRY(wgrad_ask(call, conv, extend ? NULL : &view, &largest));
-  if (largest.got != CUDNN_STATUS_SUCCESS && !extend)
-    SDG_TRY(wgrad_ask(call, conv, NULL, &largest));
+  SDG_TRY(sdg_conv_filter_first(call, conv, strategy, &view, &way));
+  do {
+    SDG_TRY(wgrad_ask(call, conv, &view, way, &largest));
+    if (largest.got == CUDNN_STATUS_SUCCESS)
+      break;
+    SDG_TRY(sdg_conv_filter_next(call, conv, strategy, &way));
+  } while (way != SDG_CONV_WAYS);
   *out_vendor = (int)largest.got;
   if (largest.got == CUDNN_STATUS_SUCCESS)
     *out_bytes = largest.bytes;
