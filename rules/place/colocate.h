@@ -63,22 +63,6 @@ sdg_status_t sdg_colocate_lead(sdg_colocation_t *colocation,
 bool sdg_colocate_same_pieces(const sdg_placement_t *a,
                               const sdg_placement_t *b);
 
-/* *out_can: whether every rank can make the call alone, with tensors that all
- * belong to it: on every rank the op accepts their sizes. Also true if the op
- * cannot tell. `section`: one that would split some of the tensors. */
-sdg_status_t sdg_colocate_alone(const sdg_call_t *call, const sdg_op_t *op,
-                                const sdg_section_t *section,
-                                bool *out_can) SDG_MUST_CHECK;
-
-/* Checks such a call, of which a section splits operand `index`:
- * SDG_E_OWN_OR_PIECES if the sizes are also those of a call on pieces, whose
- * results differ. `by_input`: a section splits an input, so that the call is
- * one on pieces, and a [local] output of the same size in both is whole. */
-sdg_status_t sdg_colocate_own_check(const sdg_call_t *call,
-                                    const sdg_rules_t *rules,
-                                    const sdg_op_t *op, int index,
-                                    bool by_input) SDG_MUST_CHECK;
-
 /* Judges a call with `tagging`, which is corrected: it says where the program's
  * tensors are, and has the ranks along all axes that split any of them. The
  * caller frees `out` with sdg_colocate_fini. SDG_E_OPERANDS_DIFFER if tags

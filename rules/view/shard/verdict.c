@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/place/ones.h"
+#include "rules/place/readings.h"
 #include "rules/step/step.h"
 
 // Whether a section fits an activation of this call but for its `op =`.
