@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "rules/memory/memory.h"
-#include "src/base/digest.h"
+#include "src/base/hash.h"
 #include "src/base/vendor.h"
 #include "src/geometry/spans.h"
 

@@ -10,7 +10,7 @@
 
 #include "rules/place/place.h"
 #include "rules/vendor/vendor.h"
-#include "src/base/digest.h"
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/base/stopwatch.h"
 #include "src/call/tag.h"

@@ -213,6 +213,14 @@ int sdg_shm_stopped(const sdg_shm_view_t *view, int rank) {
          sdg_process_is_stopped(atomic_load(&view->shared->rank[rank].pid));
 }
 
+bool sdg_shm_steps_differ(uint64_t a, uint64_t b) {
+  const uint64_t lo = 0xffff, hi = lo << 16;
+  if (a == b || a >> 32 != b >> 32)
+    return false;
+  return ((a & lo) && (b & lo) && ((a ^ b) & lo)) ||
+         ((a & hi) && (b & hi) && ((a ^ b) & hi));
+}
+
 void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls, const char *what,
                    size_t what_bytes) {
   uint64_t words[SDG_SHM_WHAT_WORDS] = {0};

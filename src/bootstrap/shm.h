@@ -183,13 +183,7 @@ void sdg_shm_count(sdg_shm_channel_t *channel, uint64_t calls, const char *what,
 
 /* Whether two ranks' ops of the same number differ; ops of other numbers are
  * not compared. Each half of a hash is compared by itself, and 0 equals any. */
-static inline bool sdg_shm_steps_differ(uint64_t a, uint64_t b) {
-  const uint64_t lo = 0xffff, hi = lo << 16;
-  if (a == b || a >> 32 != b >> 32)
-    return false;
-  return ((a & lo) && (b & lo) && ((a ^ b) & lo)) ||
-         ((a & hi) && (b & hi) && ((a ^ b) & hi));
-}
+bool sdg_shm_steps_differ(uint64_t a, uint64_t b);
 
 /* Sets of ranks as bit masks. */
 void sdg_shm_mask_set(_Atomic(uint64_t) mask[SDG_SHM_MASK_WORDS],

@@ -88,3 +88,17 @@ sdg_access_t sdg_operand_access(const sdg_operand_t *operand, bool reads,
       .height = 1,
   };
 }
+
+bool sdg_operand_is_image(const sdg_operand_t *operand) {
+  return (operand->kind == SDG_OPERAND_TENSOR ||
+          operand->kind == SDG_OPERAND_FILTER) &&
+         !sdg_role_is_matrix(operand->role);
+}
+
+const int64_t *sdg_operand_nesting(const sdg_operand_t *operand) {
+  return operand->nesting[0] > 0 ? operand->nesting : operand->stride;
+}
+
+sdg_box_t sdg_operand_box(const sdg_operand_t *operand) {
+  return sdg_box_whole(operand->dims, operand->extent);
+}

@@ -162,22 +162,14 @@ int sdg_call_operand(const sdg_call_t *call, sdg_role_t role);
 /* Returns true for a tensor or filter with the dimensions N, C, spatial ...
  * (filters: K, C, spatial ...), which the vendor's library wants in NCHW or
  * NHWC. */
-static inline bool sdg_operand_is_image(const sdg_operand_t *operand) {
-  return (operand->kind == SDG_OPERAND_TENSOR ||
-          operand->kind == SDG_OPERAND_FILTER) &&
-         !sdg_role_is_matrix(operand->role);
-}
+bool sdg_operand_is_image(const sdg_operand_t *operand);
 
 /* Returns the strides that memory for another box of the operand is to nest
  * like. */
-static inline const int64_t *sdg_operand_nesting(const sdg_operand_t *operand) {
-  return operand->nesting[0] > 0 ? operand->nesting : operand->stride;
-}
+const int64_t *sdg_operand_nesting(const sdg_operand_t *operand);
 
 /* Returns the box of all elements of an operand. */
-static inline sdg_box_t sdg_operand_box(const sdg_operand_t *operand) {
-  return sdg_box_whole(operand->dims, operand->extent);
-}
+sdg_box_t sdg_operand_box(const sdg_operand_t *operand);
 
 /* Returns the layout of an operand; the second function returns all of it as a
  * memory access. */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "src/base/digest.h"
+#include "src/base/hash.h"
 #include "src/base/vendor.h"
 #include "src/comm/comm.h"
 #include "src/exchange/device.h"

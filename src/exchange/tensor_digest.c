@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/base/digest.h"
+#include "src/base/hash.h"
 #include "src/base/stopwatch.h"
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"

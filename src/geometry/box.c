@@ -4,6 +4,22 @@
 
 #include <assert.h>
 
+int64_t sdg_min64(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+int64_t sdg_max64(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+bool sdg_range_empty(sdg_range_t range) {
+  return range.hi <= range.lo;
+}
+
+int64_t sdg_box_length(const sdg_box_t *box, int dim) {
+  return box->dim[dim].hi - box->dim[dim].lo;
+}
+
 int64_t sdg_floor_div(int64_t a, int64_t b) {
   // C truncates towards zero, so a negative remainder means that the quotient
   // is one too large.

@@ -17,23 +17,11 @@ typedef struct sdg_box {
   sdg_range_t dim[SDG_DIMS_MAX];
 } sdg_box_t;
 
-static inline int64_t sdg_min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static inline int64_t sdg_max64(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-static inline bool sdg_range_empty(sdg_range_t range) {
-  return range.hi <= range.lo;
-}
-
+int64_t sdg_min64(int64_t a, int64_t b);
+int64_t sdg_max64(int64_t a, int64_t b);
+bool sdg_range_empty(sdg_range_t range);
 /* The extent of one dimension. */
-static inline int64_t sdg_box_length(const sdg_box_t *box, int dim) {
-  return box->dim[dim].hi - box->dim[dim].lo;
-}
-
+int64_t sdg_box_length(const sdg_box_t *box, int dim);
 /* The box of a whole tensor with these extents. */
 sdg_box_t sdg_box_whole(int dims, const int64_t *extent);
 bool sdg_box_empty(const sdg_box_t *box);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/digest.h"
+#include "src/base/hash.h"
 #include "src/base/vendor.h"
 #include "tests/unit/random.h"
 #include "tests/unit/harness.h"

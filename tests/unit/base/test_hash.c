@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Digests of bytes equal those of the published algorithm.
-#include "src/base/digest.h"
+#include "src/base/hash.h"
 
 #include <string.h>
 

@@ -1,8 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH64 with seed 0, computed incrementally.
-#include "src/base/digest.h"
+// FNV-1a; and XXH64 with seed 0, computed incrementally.
+#include "src/base/hash.h"
 
 #include <string.h>
+
+uint64_t sdg_hash_word(uint64_t hash, uint64_t word) {
+  return (hash ^ word) * UINT64_C(1099511628211);
+}
+
+uint64_t sdg_hash_bytes(uint64_t hash, const void *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++)
+    hash = sdg_hash_word(hash, ((const unsigned char *)data)[i]);
+  return hash;
+}
+
+uint64_t sdg_hash_text(uint64_t hash, const char *text) {
+  for (; *text; text++)
+    hash = sdg_hash_word(hash, (unsigned char)*text);
+  return hash;
+}
+
+// ---- digest -----------------------------------------------------------------
 
 #define PRIME_1 UINT64_C(0x9e3779b185ebca87)
 #define PRIME_2 UINT64_C(0xc2b2ae3d27d4eb4f)
