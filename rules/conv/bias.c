@@ -7,7 +7,7 @@
 #include "rules/kit/gradient_sum.h"
 #include "rules/kit/merge.h"
 #include "rules/place/tagging.h"
-#include "rules/vendor/rebind.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "rules/conv/answers.h"
-#include "rules/vendor/rebind.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 // What a sub-call stores besides tensors.

@@ -6,7 +6,7 @@
 #include "rules/conv/adjoint.h"
 #include "rules/conv/answers.h"
 #include "rules/conv/filter.h"
-#include "rules/vendor/rebind.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/stack.h"
 #include "src/exchange/scratch.h"

@@ -5,7 +5,7 @@
 
 #include "rules/conv/answers.h"
 #include "rules/place/tagging.h"
-#include "rules/vendor/rebind.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/cost.h"
 #include "rules/window/plan.h"

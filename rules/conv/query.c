@@ -2,7 +2,7 @@
 // Answers to a program's questions about a forward convolution on split
 // tensors: output sizes, workspace, algorithms.
 #include "rules/conv/answers.h"
-#include "rules/vendor/rebind.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/cost.h"
 #include "rules/window/stack.h"

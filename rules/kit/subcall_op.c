@@ -6,7 +6,6 @@
 
 #include "rules/kit/subcall_state.h"
 #include "rules/vendor/argument.h"
-#include "rules/vendor/rebind.h"
 #include "rules/vendor/vendor.h"
 
 enum { ALPHA, BETA, ALPHA2 }; // scalars of the functions below

@@ -5,7 +5,7 @@
 #include <cudnn.h>
 #include <stdlib.h>
 
-#include "rules/vendor/rebind.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 #include "src/exchange/exec.h"

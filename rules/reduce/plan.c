@@ -15,7 +15,7 @@
 #include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
 #include "rules/reduce/rule.h"
-#include "rules/vendor/rebind.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 
 typedef struct maker {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "rules/file/setup.h"
-#include "rules/vendor/rebind.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 #include "src/base/log.h"
 #include "src/base/vendor.h"

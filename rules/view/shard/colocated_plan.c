@@ -8,7 +8,7 @@
 #include "rules/kit/fetch.h"
 #include "rules/place/colocate.h"
 #include "rules/place/tagging.h"
-#include "rules/vendor/rebind.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/sequence.h"
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"

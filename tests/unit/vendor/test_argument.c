@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "rules/vendor/rebind.h"
 #include "tests/unit/harness.h"
 
 static size_t bytes_of(int which) {
