@@ -118,7 +118,7 @@ typedef struct sdg_operand {
   int64_t extent[SDG_DIMS_MAX];
   int64_t stride[SDG_DIMS_MAX]; /* elements */
   /* How the dimensions nest in memory on every rank, as strides without ties
-   * (src/geometry/nesting.h); one rank's strides do not show this if an extent
+   * (src/geometry/layout.h); one rank's strides do not show this if an extent
    * is 1. Set by sdg_tag_nest. */
   int64_t nesting[SDG_DIMS_MAX];
   /* Its data was fetched to where the call needs it, and replaces the

@@ -12,7 +12,7 @@
 #include <uthash.h>
 
 #include "src/base/channel.h"
-#include "src/geometry/nesting.h"
+#include "src/geometry/layout.h"
 
 enum { FIRST_CELLS = 1024 };
 

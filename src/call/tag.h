@@ -138,7 +138,7 @@ typedef struct sdg_tag_vector {
   uint64_t generation;
   int ranks, dims;
   /* How the dimensions nest in memory on every rank
-   * (src/geometry/nesting.h). */
+   * (src/geometry/layout.h). */
   int64_t nesting[SDG_DIMS_MAX];
   sdg_tag_hints_t hints;
   /* Further numbers of the ranks, as [ranks][details]; -1 after the end of a

@@ -13,7 +13,7 @@
 #include "src/control/control.h"
 #include "src/job/cost.h"
 #include "src/job/job.h"
-#include "src/geometry/nesting.h"
+#include "src/geometry/layout.h"
 #include "src/job/thread.h"
 
 enum { PARAMETERS_BYTES = 1024, ENTRY_BYTES = 80 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nesting of dimensions, against tensors whose order is known.
-#include "src/geometry/nesting.h"
+#include "src/geometry/layout.h"
 
 #include <string.h>
 
