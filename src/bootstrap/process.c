@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the data of a process from /proc.
+// Processes on this machine, and the one process of each rank.
 #include "src/bootstrap/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -109,4 +113,172 @@ void sdg_process_name(int32_t pid, char *out, size_t bytes) {
   if (pid <= 0 || !file_read(pid, "comm", out, bytes))
     out[0] = '\0';
   out[strcspn(out, "\n")] = '\0';
+}
+
+// ---- one process per rank ---------------------------------------------------
+
+// The process of rank r locks byte r of a file beside the socket for as long as
+// it lives.
+static struct flock lock_of(short type, int start, int bytes) {
+  return (struct flock){
+      .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = bytes};
+}
+
+static sdg_status_t lockfile_open(const char *path, int *out_fd) {
+  // O_NONBLOCK: if a FIFO has that name, open must not block the program.
+  int fd = sdg_fd_raise(
+      open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  if (fd < 0)
+    return sdg_fail(SDG_E_RENDEZVOUS, "cannot make %s: %s", path,
+                    strerror(errno));
+  struct stat file;
+  if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) ||
+      file.st_uid != geteuid() || (file.st_mode & 077)) {
+    close(fd);
+    return sdg_fail(SDG_E_RENDEZVOUS,
+                    "%s exists and is not a file of mode 0600 of this user",
+                    path);
+  }
+  *out_fd = fd;
+  return SDG_OK;
+}
+
+// Returns true if `path` still names the open file: the last process of an
+// earlier job may have removed it between our open and our lock.
+static int lockfile_is(const char *path, int fd) {
+  struct stat named, opened;
+  return lstat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+// The process of each rank is written behind the locked bytes.
+enum { HOLDERS_AT = 4096 };
+
+static off_t holder_at(int rank) {
+  return HOLDERS_AT + (off_t)rank * (off_t)sizeof(sdg_process_t);
+}
+
+// Returns the process recorded for the rank; 0 if there is no record or the
+// process has ended.
+static int32_t holder_read(int fd, int rank) {
+  sdg_process_t noted;
+  if (pread(fd, &noted, sizeof noted, holder_at(rank)) != sizeof noted ||
+      !sdg_process_lives(&noted))
+    return 0;
+  return noted.pid;
+}
+
+static void holder_note(int fd, int rank, const sdg_process_t *process) {
+  // If the disk is full, the lock alone shows who holds the rank.
+  ssize_t noted = pwrite(fd, process, sizeof *process, holder_at(rank));
+  (void)noted;
+}
+
+sdg_status_t sdg_rank_lock_take(const char *socket_path, int rank,
+                                sdg_rank_lock_t *out_lock,
+                                int32_t *out_holder) {
+  const sdg_process_t self = sdg_process_self();
+  *out_holder = 0;
+  char *path;
+  if (asprintf(&path, "%s.lock", socket_path) < 0)
+    return sdg_fail(SDG_E_NO_MEMORY, "path of the lock file");
+  sdg_status_t status;
+  // Each iteration but the last was disturbed by a job that was just ending.
+  for (int turn = 0; turn < 500; turn++) {
+    int fd = -1;
+    SDG_TRY_GOTO(lockfile_open(path, &fd), failed);
+    struct flock lock = lock_of(F_WRLCK, rank, 1);
+    int32_t holder = holder_read(fd, rank);
+    if (fcntl(fd, F_SETLK, &lock) == 0) {
+      // Read again: the holder may have written its record in between.
+      holder = holder_read(fd, rank);
+      if (holder > 0 && holder != self.pid) {
+        close(fd);
+        *out_holder = holder;
+        status = SDG_E_RANK_TAKEN;
+        goto failed;
+      }
+      if (lockfile_is(path, fd)) {
+        holder_note(fd, rank, &self);
+        *out_lock = (sdg_rank_lock_t){.fd = fd, .path = path};
+        return SDG_OK;
+      }
+      close(fd);
+      continue;
+    }
+    int why = errno;
+    lock = lock_of(F_WRLCK, rank, 1);
+    int asked = fcntl(fd, F_GETLK, &lock);
+    close(fd);
+    if (why != EAGAIN && why != EACCES) {
+      status =
+          sdg_fail(SDG_E_RENDEZVOUS, "cannot lock %s: %s", path, strerror(why));
+      goto failed;
+    }
+    // l_len 0 covers the whole file: it is held by a job's last process, which
+    // is about to remove the file.
+    if (asked == 0 && lock.l_type != F_UNLCK && lock.l_len == 1) {
+      *out_holder = holder > 0 ? holder : lock.l_pid > 0 ? lock.l_pid : 0;
+      status = SDG_E_RANK_TAKEN;
+      goto failed;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  }
+  status =
+      sdg_fail(SDG_E_RENDEZVOUS, "%s changes too often to be locked", path);
+failed:
+  free(path);
+  return status;
+}
+
+int sdg_rank_lock_other(const char *socket_path, int32_t *out_holder) {
+  struct flock lock = lock_of(F_WRLCK, 0, 0);
+  char *path;
+  if (asprintf(&path, "%s.lock", socket_path) < 0)
+    return -1;
+  int fd =
+      sdg_fd_raise(open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  free(path);
+  if (fd < 0)
+    return -1;
+  bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK &&
+              lock.l_len == 1;
+  close(fd);
+  *out_holder = lock.l_pid;
+  return held && !sdg_process_is_above(lock.l_pid) ? (int)lock.l_start : -1;
+}
+
+void sdg_rank_lock_release(sdg_rank_lock_t *lock, int rank,
+                           const char *socket_path) {
+  // The descriptor's number may have been reused if the program closed
+  // descriptors that are not its own.
+  if (lock->fd >= 0 && lockfile_is(lock->path, lock->fd)) {
+    // Release our byte first, then lock the whole file: if several processes
+    // leave at once, at least the last one gets that lock.
+    struct flock own = lock_of(F_UNLCK, rank, 1);
+    struct flock whole = lock_of(F_WRLCK, 0, 0);
+    const sdg_process_t nobody = {0};
+    struct stat file;
+    holder_note(lock->fd, rank, &nobody);
+    if (fcntl(lock->fd, F_SETLK, &own) == 0 &&
+        fcntl(lock->fd, F_SETLK, &whole) == 0 &&
+        lockfile_is(lock->path, lock->fd)) {
+      if (socket_path && lstat(socket_path, &file) == 0 &&
+          S_ISSOCK(file.st_mode) && file.st_uid == geteuid())
+        unlink(socket_path);
+      unlink(lock->path);
+    }
+    close(lock->fd);
+  }
+  lock->fd = -1;
+  free(lock->path);
+  lock->path = NULL;
+}
+
+void sdg_rank_lock_forget(sdg_rank_lock_t *lock) {
+  if (lock->fd >= 0)
+    close(lock->fd);
+  lock->fd = -1;
+  free(lock->path);
+  lock->path = NULL;
 }

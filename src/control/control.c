@@ -13,7 +13,6 @@
 #include "src/base/options.h"
 #include "src/base/stopwatch.h"
 #include "src/bootstrap/process.h"
-#include "src/bootstrap/rank_lock.h"
 #include "src/bootstrap/rendezvous.h"
 #include "src/bootstrap/shm.h"
 #include "src/control/state.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "src/bootstrap/rank_lock.h"
+#include "src/bootstrap/process.h"
 #include "src/bootstrap/shm.h"
 #include "src/control/control.h"
 #include "src/control/tcp.h"
