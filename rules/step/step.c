@@ -18,7 +18,7 @@
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"
 #include "src/job/thread.h"
-#include "src/plan/traffic.h"
+#include "src/plan/steps.h"
 
 enum { PARAMETERS_BYTES = 1024 };
 

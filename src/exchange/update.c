@@ -8,7 +8,7 @@
 #include "src/comm/comm.h"
 #include "src/exchange/exec.h"
 #include "src/job/job.h"
-#include "src/plan/traffic.h"
+#include "src/plan/steps.h"
 
 // Programs repeat a few updates; each is cached under the numbers that define
 // it.

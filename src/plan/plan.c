@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/plan/combine.h"
-#include "src/plan/copies.h"
+#include "src/plan/steps.h"
 
 // Every slab in scratch starts at a multiple of this, as cudaMalloc's memory
 // does.

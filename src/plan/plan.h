@@ -152,7 +152,7 @@ typedef struct sdg_plan {
   sdg_price_t price;  /* for reports */
   /* For reports: bytes per execution. */
   int64_t received_bytes;
-  int64_t axis_bytes[SDG_AXES_MAX], sum_bytes; /* src/plan/traffic.h */
+  int64_t axis_bytes[SDG_AXES_MAX], sum_bytes; /* src/plan/steps.h */
   /* The part of axis_bytes that reductions cause. */
   int64_t sum_axis_bytes[SDG_AXES_MAX];
   int64_t copied_bytes[SDG_COPY_COUNT];

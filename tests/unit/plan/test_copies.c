@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which neighbouring copies of a plan one copy may carry out.
-#include "src/plan/copies.h"
+#include "src/plan/steps.h"
 
 #include "tests/unit/harness.h"
 

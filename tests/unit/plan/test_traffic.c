@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes along each axis; the ranks of a message differ along one axis or two.
-#include "src/plan/traffic.h"
+#include "src/plan/steps.h"
 
 #include "tests/unit/harness.h"
 
