@@ -130,39 +130,27 @@ static sdg_status_t filter_weigh(const void *user, const sdg_window_op_t *op,
                            sdg_operand_nesting(of->y)};
   sdg_conv_filter_strip_t *strip = NULL;
   sdg_window_piece_t view;
-  int strips, full = 0;
+  int strips;
   *out = (sdg_window_work_t){.calls = !extend};
   *out_can = sdg_conv_filter_view(op, &op->x_box, &view) || extend;
   if (!*out_can)
     return SDG_OK;
-  SDG_TRY(sdg_conv_filter_strips(op, extend ? NULL : &view, &strip, &strips));
-  int *lead = calloc((size_t)strips + 1, sizeof *lead);
-  sdg_status_t status = SDG_OK;
-  if (!lead) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "strips of a gradient");
-    goto done;
-  }
-  while (full < strips && strip[full].all)
-    full++;
-  SDG_TRY_GOTO(sdg_conv_filter_stacks(strip, full, like, lead), done);
+  SDG_TRY(
+      sdg_conv_filter_strips(op, extend ? NULL : &view, like, &strip, &strips));
   for (int i = 0; i < strips; i++) {
-    int size = i < full ? sdg_window_stack_size(lead, full, i) : 1;
-    bool apart = !sdg_box_equal(&strip[i].piece.y, &op->y_box);
+    const sdg_box_t *x = &strip[i].piece.x, *y = &strip[i].piece.y;
+    int size = strip[i].size;
+    bool apart = !sdg_box_equal(y, &op->y_box);
     out->calls += size > 0;
-    out->copies += size > 0 ? sdg_window_copies(&strip[i].piece.x, &op->x_box,
-                                                like[0], size)
-                            : 0;
-    out->copies +=
-        size > 0 && apart
-            ? sdg_window_copies(&strip[i].piece.y, &op->y_box, like[1], size)
-            : 0;
-    out->bytes += bytes_of(&strip[i].piece.x, of->x);
-    out->bytes += apart ? bytes_of(&strip[i].piece.y, of->y) : 0;
+    if (size > 0)
+      out->copies += sdg_window_copies(x, &op->x_box, like[0], size);
+    if (size > 0 && apart)
+      out->copies += sdg_window_copies(y, &op->y_box, like[1], size);
+    out->bytes += bytes_of(x, of->x);
+    out->bytes += apart ? bytes_of(y, of->y) : 0;
   }
-done:
-  free(lead);
   free(strip);
-  return status;
+  return SDG_OK;
 }
 
 sdg_status_t sdg_conv_filter_next(const sdg_call_t *call,

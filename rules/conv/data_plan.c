@@ -9,7 +9,6 @@
 #include "rules/place/tagging.h"
 #include "rules/vendor/argument.h"
 #include "rules/window/plan.h"
-#include "rules/window/stack.h"
 
 // One sub-call of a strip: one image of it.
 typedef struct part {
@@ -42,10 +41,10 @@ typedef struct maker {
   strip_t strip[2 * SDG_DIMS_MAX];
   int strips;
   // If strips are single sub-calls: of each, the first one of its stack, which
-  // one sub-call computes from all_y to all_x.
+  // one sub-call computes on the slabs `all`.
   bool stacks;
   int lead[2 * SDG_DIMS_MAX];
-  int all_x[2 * SDG_DIMS_MAX], all_y[2 * SDG_DIMS_MAX];
+  sdg_window_slabs_t all[2 * SDG_DIMS_MAX];
   part_t *part; // in the order of strips, then of images
   int parts;
   int **message; // per image, the slab of each received message; -1: in place
@@ -96,21 +95,19 @@ static sdg_status_t strip_open(maker_t *m, int s) {
 // Opens the strips of the stack that begins with strip `first`.
 static sdg_status_t stack_open(maker_t *m, const sdg_window_piece_t *piece,
                                int first) {
-  const sdg_box_t *x = &piece[first].x, *y = &piece[first].y;
+  const sdg_window_slabs_t like = {.x = m->x, .y = m->y, .z = -1};
   int size = sdg_window_stack_size(m->lead, m->strips, first);
-  int *all_x = &m->all_x[first], *all_y = &m->all_y[first];
-  SDG_TRY(sdg_window_stack_scratch(m->plan, x, size, m->x, all_x));
-  SDG_TRY(sdg_window_stack_scratch(m->plan, y, size, m->y, all_y));
+  sdg_window_slabs_t *all = &m->all[first], slabs;
+  SDG_TRY(sdg_window_stack_open(m->plan, &piece[first], size, &like, all));
   for (int s = first, at = 0; s < m->strips; s++) {
     if (m->lead[s] != first)
       continue;
+    SDG_TRY(
+        sdg_window_stack_strip(m->plan, all, at++, &piece[s], &like, &slabs));
+    m->strip[s].x = slabs.x;
     m->strip[s].apart = true;
     m->strip[s].sum = -1;
-    m->part[s] = (part_t){.strip = s, .piece = piece[s], .x = -1};
-    SDG_TRY(sdg_window_stack_slab(m->plan, *all_x, at, &piece[s].x, m->x,
-                                  &m->strip[s].x));
-    SDG_TRY(sdg_window_stack_slab(m->plan, *all_y, at++, &piece[s].y, m->y,
-                                  &m->part[s].y));
+    m->part[s] = (part_t){.strip = s, .piece = piece[s], .y = slabs.y, .x = -1};
   }
   return SDG_OK;
 }
@@ -223,8 +220,8 @@ static sdg_status_t strip_finish(maker_t *m, int s) {
 
 static sdg_status_t stack_finish(maker_t *m, int first) {
   const sdg_transfer_t *transfer = &m->dgrad->image[0].transfer;
-  const sdg_conv_gradient_slabs_t slabs = {.x = m->all_x[first],
-                                           .y = m->all_y[first]};
+  const sdg_conv_gradient_slabs_t slabs = {.x = m->all[first].x,
+                                           .y = m->all[first].y};
   int size = sdg_window_stack_size(m->lead, m->strips, first);
   if (size == 0)
     return SDG_OK;

@@ -197,7 +197,7 @@ static void room_free(room_t *room) {
 }
 
 // What the view leaves out in dimension `d` and covers in the dimensions before
-// it.
+// it; -1: everything.
 static sdg_status_t rest_strips(const sdg_window_op_t *op, room_t *room, int d,
                                 sdg_conv_filter_strip_t **io_strips,
                                 int *io_count) {
@@ -206,35 +206,48 @@ static sdg_status_t rest_strips(const sdg_window_op_t *op, room_t *room, int d,
     sides[i] = i < d    ? (sides_t){&room[i].cut, 1}
                : i == d ? (sides_t){room[i].rest, 0}
                         : (sides_t){room[i].all, 0};
-  rest_add(&sides[d], &op->dim[d], &room[d].cut, room[d].run);
+  if (d >= 0)
+    rest_add(&sides[d], &op->dim[d], &room[d].cut, room[d].run);
   for (int i = d + 1; i < op->dims; i++)
     all_add(&sides[i], &op->dim[i], room[i].run);
   return strips_add(op, sides, io_strips, io_count);
 }
 
-static sdg_status_t all_strips(const sdg_window_op_t *op, room_t *room,
-                               sdg_conv_filter_strip_t **io_strips,
-                               int *io_count) {
-  sides_t sides[SDG_DIMS_MAX];
-  for (int d = 0; d < op->dims; d++) {
-    sides[d] = (sides_t){room[d].all, 0};
-    all_add(&sides[d], &op->dim[d], room[d].run);
-  }
-  return strips_add(op, sides, io_strips, io_count);
-}
-
-static void full_first(sdg_conv_filter_strip_t *strips, int count) {
-  for (int i = 0, full = 0; i < count; i++) {
+// Moves strips of all taps to the front, and returns their number.
+static int full_first(sdg_conv_filter_strip_t *strips, int count) {
+  int full = 0;
+  for (int i = 0; i < count; i++) {
     if (!strips[i].all)
       continue;
     sdg_conv_filter_strip_t strip = strips[full];
     strips[full++] = strips[i];
     strips[i] = strip;
   }
+  return full;
+}
+
+static sdg_status_t stacks_find(sdg_conv_filter_strip_t *strip, int strips,
+                                const int64_t *const like[2]) {
+  int full = full_first(strip, strips), *lead;
+  sdg_window_piece_t *piece;
+  SDG_TRY(SDG_ALLOCATE(piece, full + 1, "strips of a gradient"));
+  sdg_status_t status = SDG_ALLOCATE(lead, full + 1, "strips of a gradient");
+  for (int i = 0; i < full; i++)
+    piece[i] = strip[i].piece;
+  if (status == SDG_OK)
+    sdg_window_stacks_find(piece, full, like, 2, lead);
+  for (int i = 0; i < strips && status == SDG_OK; i++) {
+    strip[i].lead = i < full ? lead[i] : i;
+    strip[i].size = i < full ? sdg_window_stack_size(lead, full, i) : 1;
+  }
+  free(lead);
+  free(piece);
+  return status;
 }
 
 sdg_status_t sdg_conv_filter_strips(const sdg_window_op_t *op,
                                     const sdg_window_piece_t *view,
+                                    const int64_t *const like[2],
                                     sdg_conv_filter_strip_t **out_strips,
                                     int *out_count) {
   room_t room[SDG_DIMS_MAX];
@@ -249,11 +262,11 @@ sdg_status_t sdg_conv_filter_strips(const sdg_window_op_t *op,
                              all_taps(&op->dim[d]), view->pad[d]};
   }
   if (!view)
-    SDG_TRY_GOTO(all_strips(op, room, &strips, &count), done);
+    SDG_TRY_GOTO(rest_strips(op, room, -1, &strips, &count), done);
   for (int d = 0; view && d < op->dims; d++)
     if (d != 1)
       SDG_TRY_GOTO(rest_strips(op, room, d, &strips, &count), done);
-  full_first(strips, count);
+  SDG_TRY_GOTO(stacks_find(strips, count, like), done);
   *out_strips = strips;
   *out_count = count;
   strips = NULL;
@@ -262,16 +275,4 @@ done:
     room_free(&room[d]);
   free(strips);
   return status;
-}
-
-sdg_status_t sdg_conv_filter_stacks(const sdg_conv_filter_strip_t *strip,
-                                    int full, const int64_t *const like[2],
-                                    int *out_lead) {
-  sdg_window_piece_t *piece;
-  SDG_TRY(SDG_ALLOCATE(piece, full + 1, "strips of a gradient"));
-  for (int i = 0; i < full; i++)
-    piece[i] = strip[i].piece;
-  sdg_window_stacks_find(piece, full, like, 2, out_lead);
-  free(piece);
-  return SDG_OK;
 }

@@ -42,19 +42,20 @@ typedef struct sdg_conv_filter_strip {
   sdg_window_piece_t piece;
   sdg_range_t taps[SDG_DIMS_MAX]; /* the taps whose gradient it computes */
   bool all;                       /* taps are the whole filter */
+  /* The first strip of its stack (rules/window/stack.h), and, of a first one,
+   * the number of strips in it; otherwise 0. Strips of some taps are stacks of
+   * their own. */
+  int lead, size;
 } sdg_conv_filter_strip_t;
 /* All strips, which are disjoint: what the view leaves out; everything that the
- * rank computes if `view` is NULL. Strips of all taps come first. The caller
- * frees *out_strips. SDG_E_NO_MEMORY. */
+ * rank computes if `view` is NULL. Strips of all taps come first. `like`:
+ * strides of the program's x and y. The caller frees *out_strips.
+ * SDG_E_NO_MEMORY. */
 sdg_status_t sdg_conv_filter_strips(const sdg_window_op_t *op,
                                     const sdg_window_piece_t *view,
+                                    const int64_t *const like[2],
                                     sdg_conv_filter_strip_t **out_strips,
                                     int *out_count) SDG_MUST_CHECK;
-/* Which of `full` strips of all taps one sub-call computes
- * (sdg_window_stacks_find). SDG_E_NO_MEMORY. */
-sdg_status_t sdg_conv_filter_stacks(const sdg_conv_filter_strip_t *strip,
-                                    int full, const int64_t *const like[2],
-                                    int *out_lead) SDG_MUST_CHECK;
 
 sdg_op_plan_t sdg_conv_filter_plan SDG_MUST_CHECK;
 sdg_op_plan_t sdg_conv_filter_share SDG_MUST_CHECK;

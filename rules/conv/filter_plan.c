@@ -8,12 +8,6 @@
 #include "rules/kit/gradient_sum.h"
 #include "rules/place/tagging.h"
 #include "rules/window/plan.h"
-#include "rules/window/stack.h"
-
-// A strip's slabs.
-typedef struct slabs {
-  int x, y;
-} slabs_t;
 
 // A plan while it is being made.
 typedef struct maker {
@@ -24,11 +18,9 @@ typedef struct maker {
   sdg_copy_kind_t copy; // of assembled slabs
   int x, y;             // slabs of the program's tensors
   sdg_conv_filter_strip_t *strip;
-  slabs_t *slabs; // slabs of each strip
+  sdg_window_slabs_t *slabs; // slabs of each strip
+  sdg_window_slabs_t *stack; // of a first strip: of all strips of its stack
   int strips;
-  int full;       // the strips of all taps, which come first
-  int *lead;      // of these: the first strip of the stack
-  slabs_t *stack; // of a first strip: slabs of all strips of its stack
   sdg_gradient_sum_t sum;
   bool apart; // messages do not arrive in assembled slabs
   sdg_conv_way_t way;
@@ -54,52 +46,22 @@ static sdg_status_t piece_add(maker_t *m, const sdg_window_piece_t *piece,
                                       old, &m->refusal);
 }
 
-static sdg_status_t strip_open(maker_t *m, int s) {
-  const sdg_window_piece_t *piece = &m->strip[s].piece;
-  m->slabs[s].y = m->y;
-  SDG_TRY(sdg_plan_scratch(m->plan, &piece->x, m->x, &m->slabs[s].x));
-  if (sdg_box_equal(&piece->y, &m->conv->op.y_box))
-    return SDG_OK;
-  return sdg_plan_scratch(m->plan, &piece->y, m->y, &m->slabs[s].y);
-}
-
-static sdg_status_t stacks_find(maker_t *m) {
-  const int64_t *like[] = {m->plan->slab[m->x].nesting,
-                           m->plan->slab[m->y].nesting};
-  while (m->full < m->strips && m->strip[m->full].all)
-    m->full++;
-  SDG_TRY(SDG_ALLOCATE(m->lead, m->full + 1, "a plan"));
-  SDG_TRY(SDG_ALLOCATE(m->stack, m->full + 1, "a plan"));
-  return sdg_conv_filter_stacks(m->strip, m->full, like, m->lead);
-}
-
-static sdg_status_t stack_open(maker_t *m, int first, int size) {
-  const sdg_window_piece_t *piece = &m->strip[first].piece;
-  slabs_t *all = &m->stack[first];
-  SDG_TRY(sdg_window_stack_scratch(m->plan, &piece->x, size, m->x, &all->x));
-  SDG_TRY(sdg_window_stack_scratch(m->plan, &piece->y, size, m->y, &all->y));
-  for (int i = first, at = 0; i < m->full; i++) {
-    if (m->lead[i] != first)
+// Opens the strips of the stack that begins with strip `first`.
+static sdg_status_t stack_open(maker_t *m, int first) {
+  const sdg_conv_filter_strip_t *strip = m->strip;
+  const sdg_window_piece_t *piece = &strip[first].piece;
+  int size = strip[first].size;
+  bool own = size == 1 && sdg_box_equal(&piece->y, &m->conv->op.y_box);
+  const sdg_window_slabs_t like = {.x = m->x, .y = own ? -1 : m->y, .z = -1};
+  sdg_window_slabs_t *all = &m->stack[first];
+  all->y = m->y;
+  SDG_TRY(sdg_window_stack_open(m->plan, piece, size, &like, all));
+  for (int i = first, at = 0; i < m->strips; i++) {
+    if (strip[i].lead != first)
       continue;
-    piece = &m->strip[i].piece;
-    SDG_TRY(sdg_window_stack_slab(m->plan, all->x, at, &piece->x, m->x,
-                                  &m->slabs[i].x));
-    SDG_TRY(sdg_window_stack_slab(m->plan, all->y, at++, &piece->y, m->y,
-                                  &m->slabs[i].y));
-  }
-  return SDG_OK;
-}
-
-static sdg_status_t strips_open(maker_t *m) {
-  SDG_TRY(stacks_find(m));
-  for (int i = 0; i < m->strips; i++) {
-    int size = i < m->full ? sdg_window_stack_size(m->lead, m->full, i) : 1;
-    if (size == 1)
-      SDG_TRY(strip_open(m, i));
-    else if (size > 1)
-      SDG_TRY(stack_open(m, i, size));
-    if (size == 1 && i < m->full)
-      m->stack[i] = m->slabs[i];
+    m->slabs[i].y = m->y;
+    SDG_TRY(sdg_window_stack_strip(m->plan, all, at++, &strip[i].piece, &like,
+                                   &m->slabs[i]));
   }
   return SDG_OK;
 }
@@ -119,28 +81,16 @@ static sdg_status_t strips_own(maker_t *m) {
   return SDG_OK;
 }
 
-static sdg_status_t strip_receive(maker_t *m, int s) {
-  return sdg_window_assemble_received(m->plan, &m->conv->op.transfer,
-                                      m->message, m->slabs[s].x);
-}
-
-// Strips of all taps: those of the stack that begins with strip `first`.
+// Computes the strips of the stack that begins with strip `first`.
 static sdg_status_t stack_finish(maker_t *m, int first) {
-  int size = sdg_window_stack_size(m->lead, m->full, first);
-  if (size == 0)
-    return SDG_OK;
-  for (int i = first; i < m->full; i++)
-    if (m->lead[i] == first)
-      SDG_TRY(strip_receive(m, i));
-  sdg_window_piece_t piece =
-      sdg_window_stack_piece(&m->strip[first].piece, size);
-  return piece_add(m, &piece, NULL, m->stack[first].x, m->stack[first].y);
-}
-
-static sdg_status_t strip_finish(maker_t *m, int s) {
-  SDG_TRY(strip_receive(m, s));
-  return piece_add(m, &m->strip[s].piece, m->strip[s].taps, m->slabs[s].x,
-                   m->slabs[s].y);
+  const sdg_conv_filter_strip_t *strip = &m->strip[first];
+  for (int i = first; i < m->strips; i++)
+    if (m->strip[i].lead == first)
+      SDG_TRY(sdg_window_assemble_received(m->plan, &m->conv->op.transfer,
+                                           m->message, m->slabs[i].x));
+  sdg_window_piece_t piece = sdg_window_stack_piece(&strip->piece, strip->size);
+  return piece_add(m, &piece, strip->all ? NULL : strip->taps,
+                   m->stack[first].x, m->stack[first].y);
 }
 
 static sdg_status_t messages_add(maker_t *m) {
@@ -170,17 +120,18 @@ static sdg_status_t view_add(maker_t *m) {
 // possible; assemble strips from own rows, then from messages; compute the
 // strips, which add; sum over the ranks.
 static sdg_status_t steps_make(maker_t *m) {
-  SDG_TRY(strips_open(m));
+  for (int i = 0; i < m->strips; i++)
+    if (m->strip[i].size > 0)
+      SDG_TRY(stack_open(m, i));
   SDG_TRY(messages_add(m));
   SDG_TRY(sdg_plan_exchange(m->plan));
   if (m->view)
     SDG_TRY(view_add(m));
   SDG_TRY(strips_own(m));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
-  for (int i = 0; i < m->full; i++)
-    SDG_TRY(stack_finish(m, i));
-  for (int i = m->full; i < m->strips; i++)
-    SDG_TRY(strip_finish(m, i));
+  for (int i = 0; i < m->strips; i++)
+    if (m->strip[i].size > 0)
+      SDG_TRY(stack_finish(m, i));
   if (!m->any)
     SDG_TRY(sdg_gradient_sum_prefill(m->plan, m->call, &m->sum));
   return sdg_gradient_sum_close(m->plan, m->call, &m->sum);
@@ -196,14 +147,17 @@ typedef struct order {
 static sdg_status_t maker_open(maker_t *m, const order_t *order) {
   const sdg_window_op_t *op = &m->conv->op;
   SDG_TRY(sdg_plan_create(m->view ? order->strategy : "extend", &m->plan));
-  SDG_TRY(sdg_conv_filter_strips(op, m->view, &m->strip, &m->strips));
   SDG_TRY(SDG_ALLOCATE(m->message, op->transfer.recvs + 1, "a plan"));
-  SDG_TRY(SDG_ALLOCATE(m->slabs, m->strips + 1, "a plan"));
   m->plan->axes = order->axes;
   m->plan->price = op->price;
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->x, &op->x_box, &m->x));
   SDG_TRY(sdg_plan_operand(m->plan, m->call, m->conv->y, &op->y_box, &m->y));
+  const int64_t *like[] = {m->plan->slab[m->x].nesting,
+                           m->plan->slab[m->y].nesting};
+  SDG_TRY(sdg_conv_filter_strips(op, m->view, like, &m->strip, &m->strips));
+  SDG_TRY(SDG_ALLOCATE(m->slabs, m->strips + 1, "a plan"));
+  SDG_TRY(SDG_ALLOCATE(m->stack, m->strips + 1, "a plan"));
   SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, m->conv->w, order->sum_axes,
                                 sdg_conv_gradient_beta, &m->sum));
   return sdg_gradient_sum_scale_last(m->plan, m->call, &m->sum);
@@ -231,7 +185,6 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
     status = steps_make(&maker);
   free(maker.message);
   free(maker.slabs);
-  free(maker.lead);
   free(maker.stack);
   free(maker.strip);
   *out_refusal = maker.refusal;

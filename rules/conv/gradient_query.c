@@ -282,9 +282,10 @@ sdg_status_t sdg_conv_data_answer(const sdg_call_t *call,
 static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
                                     const sdg_conv_t *conv,
                                     const sdg_conv_filter_strip_t *strip,
-                                    int size, largest_t *largest) {
+                                    largest_t *largest) {
   const sdg_operand_t *y = &call->operand[conv->y];
-  const sdg_window_piece_t piece = sdg_window_stack_piece(&strip->piece, size);
+  const sdg_window_piece_t piece =
+      sdg_window_stack_piece(&strip->piece, strip->size);
   cudnnFilterDescriptor_t w = sdg_conv_w(call), part = NULL;
   // As in the plan: tensors that are not the program's own are packed.
   bool own = sdg_box_equal(&piece.y, &conv->op.y_box);
@@ -301,49 +302,30 @@ static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
   return status;
 }
 
-static sdg_status_t wgrad_strips_ask(const sdg_call_t *call,
-                                     const sdg_conv_t *conv,
-                                     const sdg_conv_filter_strip_t *strip,
-                                     int strips, largest_t *largest) {
-  const int64_t *like[] = {sdg_operand_nesting(&call->operand[conv->x]),
-                           sdg_operand_nesting(&call->operand[conv->y])};
-  int full = 0, *lead = calloc((size_t)strips + 1, sizeof *lead);
-  if (!lead)
-    return sdg_fail(SDG_E_NO_MEMORY, "strips of a gradient");
-  while (full < strips && strip[full].all)
-    full++;
-  sdg_status_t status = sdg_conv_filter_stacks(strip, full, like, lead);
-  for (int i = 0;
-       i < strips && status == SDG_OK && largest->got == CUDNN_STATUS_SUCCESS;
-       i++) {
-    int size = i < full ? sdg_window_stack_size(lead, full, i) : 1;
-    if (size > 0)
-      status = wgrad_strip_ask(call, conv, &strip[i], size, largest);
-  }
-  free(lead);
-  return status;
-}
-
 static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                               const sdg_window_piece_t *view,
                               sdg_conv_way_t way, largest_t *largest) {
   if (way == SDG_CONV_EXTENDED)
     view = NULL;
   const sdg_operand_t *x = &call->operand[conv->x];
+  const int64_t *like[] = {sdg_operand_nesting(x),
+                           sdg_operand_nesting(&call->operand[conv->y])};
   sdg_conv_filter_strip_t *strip = NULL;
   int64_t packed[SDG_DIMS_MAX];
   int strips;
-  sdg_status_t status;
+  sdg_status_t status = SDG_OK;
   *largest = (largest_t){.bytes = 0};
-  SDG_TRY(sdg_conv_filter_strips(&conv->op, view, &strip, &strips));
+  SDG_TRY(sdg_conv_filter_strips(&conv->op, view, like, &strip, &strips));
   if (view) {
-    sdg_slab_pack(&view->x, sdg_operand_nesting(x), packed);
+    sdg_slab_pack(&view->x, like[0], packed);
     SDG_TRY_GOTO(piece_ask(call, conv, view, sdg_conv_w(call),
                            way == SDG_CONV_PACKED ? packed : x->stride,
                            call->operand[conv->y].stride, largest),
                  done);
   }
-  status = wgrad_strips_ask(call, conv, strip, strips, largest);
+  for (int i = 0; i < strips && largest->got == CUDNN_STATUS_SUCCESS; i++)
+    if (strip[i].size > 0)
+      SDG_TRY_GOTO(wgrad_strip_ask(call, conv, &strip[i], largest), done);
 done:
   free(strip);
   return status;

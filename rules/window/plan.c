@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "rules/window/stack.h"
-
 // ---- tensors in scratch ----------------------------------------------------
 
 sdg_status_t sdg_window_assemble_own(sdg_plan_t *plan,
@@ -114,38 +112,23 @@ static void stacks_find(const maker_t *m, const sdg_window_piece_t *piece,
   sdg_window_stacks_find(piece, strips, like, m->z >= 0 ? 3 : 2, out_lead);
 }
 
-static sdg_status_t strip_open(maker_t *m, const sdg_window_piece_t *piece,
-                               const sdg_window_slabs_t *all, int at,
-                               bool apart, strip_t *out) {
-  *out = (strip_t){
-      .piece = piece, .slabs = {.y = m->y, .z = m->z}, .apart = apart};
-  SDG_TRY(sdg_window_stack_slab(m->plan, all->x, at, &piece->x, m->x,
-                                &out->slabs.x));
-  if (apart)
-    SDG_TRY(sdg_window_stack_slab(m->plan, all->y, at, &piece->y, m->y,
-                                  &out->slabs.y));
-  if (apart && m->z >= 0)
-    SDG_TRY(sdg_window_stack_slab(m->plan, all->z, at, &piece->y, m->z,
-                                  &out->slabs.z));
-  return SDG_OK;
-}
-
 // Opens the stack that begins with strip `first`, and adds its sub-call.
 static sdg_status_t stack_open(maker_t *m, const sdg_window_piece_t *piece,
                                int strips, const int *lead, int first,
                                strip_t *strip) {
-  const sdg_box_t *x = &piece[first].x, *y = &piece[first].y;
   int size = sdg_window_stack_size(lead, strips, first);
-  sdg_window_slabs_t all = {.y = m->y, .z = m->z};
   bool apart = sdg_window_op_is_apart(m->op, &piece[first]);
-  SDG_TRY(sdg_window_stack_scratch(m->plan, x, size, m->x, &all.x));
-  if (apart)
-    SDG_TRY(sdg_window_stack_scratch(m->plan, y, size, m->y, &all.y));
-  if (apart && m->z >= 0)
-    SDG_TRY(sdg_window_stack_scratch(m->plan, y, size, m->z, &all.z));
-  for (int i = first, at = 0; i < strips; i++)
-    if (lead[i] == first)
-      SDG_TRY(strip_open(m, &piece[i], &all, at++, apart, &strip[i]));
+  const sdg_window_slabs_t like = {
+      .x = m->x, .y = apart ? m->y : -1, .z = apart ? m->z : -1};
+  sdg_window_slabs_t all = {.y = m->y, .z = m->z};
+  SDG_TRY(sdg_window_stack_open(m->plan, &piece[first], size, &like, &all));
+  for (int i = first, at = 0; i < strips; i++) {
+    if (lead[i] != first)
+      continue;
+    strip[i] = (strip_t){.piece = &piece[i], .slabs = all, .apart = apart};
+    SDG_TRY(sdg_window_stack_strip(m->plan, &all, at++, &piece[i], &like,
+                                   &strip[i].slabs));
+  }
   strip[first].call = m->calls;
   sdg_window_piece_t stack = sdg_window_stack_piece(&piece[first], size);
   return sub_add(m, &stack, &all);

@@ -4,14 +4,7 @@
 #ifndef SDG_RULES_WINDOW_PLAN_H
 #define SDG_RULES_WINDOW_PLAN_H
 
-#include "rules/window/op.h"
-#include "src/plan/plan.h"
-
-/* Where a sub-call finds its tensors. */
-typedef struct sdg_window_slabs {
-  int x, y, z;  /* slabs of the plan; z -1: no z */
-  bool program; /* the program's own tensors, unchanged */
-} sdg_window_slabs_t;
+#include "rules/window/stack.h"
 
 /* What the op supplies for a plan. */
 typedef struct sdg_window_client {

@@ -64,19 +64,39 @@ sdg_window_piece_t sdg_window_stack_piece(const sdg_window_piece_t *strip,
   return all;
 }
 
-sdg_status_t sdg_window_stack_scratch(sdg_plan_t *plan, const sdg_box_t *box,
-                                      int count, int like, int *out_all) {
-  sdg_box_t all = box_times(box, count);
-  return sdg_plan_scratch(plan, &all, like, out_all);
+static sdg_status_t tensor_open(sdg_plan_t *plan, const sdg_box_t *box,
+                                int size, int like, int *io_all) {
+  sdg_box_t all = box_times(box, size);
+  return like < 0 ? SDG_OK : sdg_plan_scratch(plan, &all, like, io_all);
 }
 
-sdg_status_t sdg_window_stack_slab(sdg_plan_t *plan, int all, int at,
-                                   const sdg_box_t *box, int like,
-                                   int *out_slab) {
-  *out_slab = all;
+sdg_status_t sdg_window_stack_open(sdg_plan_t *plan,
+                                   const sdg_window_piece_t *strip, int size,
+                                   const sdg_window_slabs_t *like,
+                                   sdg_window_slabs_t *io_all) {
+  SDG_TRY(tensor_open(plan, &strip->x, size, like->x, &io_all->x));
+  SDG_TRY(tensor_open(plan, &strip->y, size, like->y, &io_all->y));
+  return tensor_open(plan, &strip->y, size, like->z, &io_all->z);
+}
+
+static sdg_status_t tensor_strip(sdg_plan_t *plan, int all, int at,
+                                 const sdg_box_t *box, int like, int *io_slab) {
+  if (like < 0)
+    return SDG_OK;
+  *io_slab = all;
   if (sdg_box_equal(&plan->slab[all].box, box))
     return SDG_OK;
   size_t bytes =
       (size_t)sdg_box_count(box) * (size_t)plan->slab[all].elem_bytes;
-  return sdg_plan_within(plan, all, (size_t)at * bytes, box, like, out_slab);
+  return sdg_plan_within(plan, all, (size_t)at * bytes, box, like, io_slab);
+}
+
+sdg_status_t sdg_window_stack_strip(sdg_plan_t *plan,
+                                    const sdg_window_slabs_t *all, int at,
+                                    const sdg_window_piece_t *strip,
+                                    const sdg_window_slabs_t *like,
+                                    sdg_window_slabs_t *io_slabs) {
+  SDG_TRY(tensor_strip(plan, all->x, at, &strip->x, like->x, &io_slabs->x));
+  SDG_TRY(tensor_strip(plan, all->y, at, &strip->y, like->y, &io_slabs->y));
+  return tensor_strip(plan, all->z, at, &strip->y, like->z, &io_slabs->z);
 }

@@ -7,6 +7,12 @@
 #include "rules/window/op.h"
 #include "src/plan/plan.h"
 
+/* Where a sub-call finds its tensors. */
+typedef struct sdg_window_slabs {
+  int x, y, z;  /* slabs of the plan; z -1: no z */
+  bool program; /* the program's own tensors, unchanged */
+} sdg_window_slabs_t;
+
 /* Strips with equal extents and paddings form a stack. out_lead[i] is the first
  * strip of the stack of strip i. `like`: strides of the program's tensors,
  * first x, then tensors that are cut like y. Strips are packed in the order of
@@ -23,15 +29,19 @@ int sdg_window_stack_size(const int *lead, int strips, int first);
 sdg_window_piece_t sdg_window_stack_piece(const sdg_window_piece_t *strip,
                                           int count);
 
-/* Adds scratch for `count` boxes with the extents of `box`, packed like slab
- * `like`: *out_all covers them as images from box's first one on. */
-sdg_status_t sdg_window_stack_scratch(sdg_plan_t *plan, const sdg_box_t *box,
-                                      int count, int like,
-                                      int *out_all) SDG_MUST_CHECK;
-/* Adds the slab of the stack's box number `at` (the stack itself if it has one
- * box). `like` is that of the stack. */
-sdg_status_t sdg_window_stack_slab(sdg_plan_t *plan, int all, int at,
-                                   const sdg_box_t *box, int like,
-                                   int *out_slab) SDG_MUST_CHECK;
+/* Adds scratch for `size` strips with the extents of `strip`, packed like the
+ * slabs `like`: each slab of *io_all covers them as images from the first
+ * strip's first one on. Where `like` is -1, *io_all stays as it is. */
+sdg_status_t sdg_window_stack_open(sdg_plan_t *plan,
+                                   const sdg_window_piece_t *strip, int size,
+                                   const sdg_window_slabs_t *like,
+                                   sdg_window_slabs_t *io_all) SDG_MUST_CHECK;
+/* Adds the slabs of strip number `at` of the stack; they are the stack's own if
+ * it has one strip. `like` is that of the stack. */
+sdg_status_t
+sdg_window_stack_strip(sdg_plan_t *plan, const sdg_window_slabs_t *all, int at,
+                       const sdg_window_piece_t *strip,
+                       const sdg_window_slabs_t *like,
+                       sdg_window_slabs_t *io_slabs) SDG_MUST_CHECK;
 
 #endif

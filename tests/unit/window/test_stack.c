@@ -52,15 +52,18 @@ START_TEST(slabs_of_a_stack_lie_behind_one_another) {
                                     .dims = 4,
                                     .stride = {nhwc[0], 1, nhwc[2], C}}};
   sdg_plan_t *plan = plan_create();
-  sdg_box_t own = rows(0, ROWS), box[] = {rows(-1, 2), rows(8, 11)};
-  int x, all, slab[2];
-  REQUIRE(!sdg_plan_operand(plan, &call, 0, &own, &x));
-  REQUIRE(!sdg_window_stack_scratch(plan, box, 2, x, &all));
+  sdg_box_t own = rows(0, ROWS);
+  const sdg_window_piece_t piece[] = {{.x = rows(-1, 2)}, {.x = rows(8, 11)}};
+  sdg_window_slabs_t like = {.y = -1, .z = -1}, all = {.y = 7}, slab[2];
+  REQUIRE(!sdg_plan_operand(plan, &call, 0, &own, &like.x));
+  REQUIRE(!sdg_window_stack_open(plan, piece, 2, &like, &all));
   for (int i = 0; i < 2; i++)
-    REQUIRE(!sdg_window_stack_slab(plan, all, i, &box[i], x, &slab[i]));
-  const sdg_slab_t *a = &plan->slab[slab[0]], *b = &plan->slab[slab[1]];
-  const sdg_slab_t *both = &plan->slab[all];
-  REQUIRE(sdg_box_equal(&a->box, &box[0]) && sdg_box_equal(&b->box, &box[1]));
+    REQUIRE(!sdg_window_stack_strip(plan, &all, i, &piece[i], &like, &slab[i]));
+  REQUIRE(all.y == 7);
+  const sdg_slab_t *a = &plan->slab[slab[0].x], *b = &plan->slab[slab[1].x];
+  const sdg_slab_t *both = &plan->slab[all.x];
+  REQUIRE(sdg_box_equal(&a->box, &piece[0].x));
+  REQUIRE(sdg_box_equal(&b->box, &piece[1].x));
   REQUIRE(both->box.dim[0].hi - both->box.dim[0].lo == 2 * N);
   REQUIRE(both->offset_bytes == a->offset_bytes);
   REQUIRE(b->offset_bytes == a->offset_bytes + 2 * N * 3 * W * C);
