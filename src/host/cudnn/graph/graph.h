@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An operation graph of cuDNN's backend API as plain data: what remains of the
+ * program's descriptors once the graph is finalized. Plans hold one, JSON is
+ * written from it and read into it, and the computation runs it.
+ *
+ * Operands and parameters are named by the attributes of the API, which are
+ * unique over all kinds of descriptors. A node has the parameters of its
+ * operation and those of the descriptor that the operation refers to
+ * (convolution, pointwise, matmul, reduction, resample, rng). */
+#ifndef SDG_SRC_HOST_CUDNN_GRAPH_GRAPH_H
+#define SDG_SRC_HOST_CUDNN_GRAPH_GRAPH_H
+
+#include "src/host/cudnn/descriptor/types.h"
+
+typedef struct {
+  int64_t uid; /* unique in the graph; -1: the program set none */
+  cudnnDataType_t type;
+  int rank;
+  int64_t dim[CUDNN_DIM_MAX], stride[CUDNN_DIM_MAX]; /* elements */
+  int64_t alignment;                                 /* bytes */
+  int64_t vector_count, vector_dimension; /* 1 and -1: not vectorised */
+  cudnnBackendTensorReordering_t reordering;
+  bool is_virtual;  /* has no memory: exists between two nodes only */
+  bool is_by_value; /* the variant pack's pointer is the host's */
+  bool is_ragged;
+} host_graph_tensor_t;
+
+/* `tensor` is an index into the graph's tensors. An attribute that takes
+ * several tensors (CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS) has several
+ * operands in a row. */
+typedef struct {
+  cudnnBackendAttributeName_t name;
+  int tensor;
+} host_graph_operand_t;
+
+/* Numbers of integer, boolean and enumeration attributes are in `integer`, of
+ * float and double attributes in `real`. */
+typedef struct {
+  cudnnBackendAttributeName_t name;
+  cudnnBackendAttributeType_t type; /* as the program set it */
+  int count;
+  union {
+    int64_t integer;
+    double real;
+  } value[CUDNN_DIM_MAX];
+} host_graph_parameter_t;
+
+typedef struct {
+  cudnnBackendDescriptorType_t kind; /* of the operation's descriptor */
+  int operand_count, parameter_count;
+  host_graph_operand_t *operand;     /* owned */
+  host_graph_parameter_t *parameter; /* owned */
+} host_graph_node_t;
+
+/* Constant once it is made. Nodes are in topological order: a node that writes
+ * a tensor comes before every node that reads it. */
+typedef struct {
+  int tensor_count, node_count;
+  host_graph_tensor_t *tensor; /* owned */
+  host_graph_node_t *node;     /* owned */
+  int references;              /* atomic; of plans and descriptors */
+} host_graph_t;
+
+host_graph_t *host_graph_retain(host_graph_t *graph);
+/* Frees the graph with its last reference. NULL is allowed. */
+void host_graph_release(host_graph_t *graph);
+
+/* The tensor's index, or -1 if the node has no such operand. */
+int host_graph_operand(const host_graph_node_t *node,
+                       cudnnBackendAttributeName_t name);
+/* NULL if the program did not set it. */
+const host_graph_parameter_t *
+host_graph_parameter(const host_graph_node_t *node,
+                     cudnnBackendAttributeName_t name);
+/* The first value of a parameter, or `missing` if it was not set. */
+int64_t host_graph_integer(const host_graph_node_t *node,
+                           cudnnBackendAttributeName_t name, int64_t missing);
+double host_graph_real(const host_graph_node_t *node,
+                       cudnnBackendAttributeName_t name, double missing);
+
+/* Whether a node of this kind writes the operand. */
+bool host_graph_is_output(cudnnBackendDescriptorType_t kind,
+                          cudnnBackendAttributeName_t name);
+
+/* The index of the tensor with this uid, or -1. */
+int host_graph_find(const host_graph_t *graph, int64_t uid);
+
+#endif
