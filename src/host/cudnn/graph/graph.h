@@ -78,9 +78,22 @@ int64_t host_graph_integer(const host_graph_node_t *node,
 double host_graph_real(const host_graph_node_t *node,
                        cudnnBackendAttributeName_t name, double missing);
 
-/* Whether a node of this kind writes the operand. */
+/* Whether a node of this kind can write the operand. */
 bool host_graph_is_output(cudnnBackendDescriptorType_t kind,
                           cudnnBackendAttributeName_t name);
+/* Whether this node writes the operand: a backward pointwise op reads y, and a
+ * normalisation in inference reads the statistics. */
+bool host_graph_writes(const host_graph_node_t *node,
+                       cudnnBackendAttributeName_t name);
+
+/* Sorts the nodes so that each one comes after those that write what it reads,
+ * in the order given where that leaves a choice. False if there is a circle, or
+ * if memory is short. */
+bool host_graph_sort(host_graph_t *graph);
+
+/* Bytes of one element; of a vector in vectorised types, 1 for types smaller
+ * than a byte, 0 for an unknown type. */
+size_t host_graph_type_bytes(cudnnDataType_t type);
 
 /* The index of the tensor with this uid, or -1. */
 int host_graph_find(const host_graph_t *graph, int64_t uid);
