@@ -18,6 +18,25 @@
       }                                                                        \
   } while (0)
 
+size_t host_element_bytes(cudnnDataType_t type) {
+  switch ((int)type) {
+  case CUDNN_DATA_DOUBLE:
+  case CUDNN_DATA_INT64:
+    return 8;
+  case CUDNN_DATA_FLOAT:
+  case CUDNN_DATA_INT32:
+    return 4;
+  case CUDNN_DATA_HALF:
+  case CUDNN_DATA_BFLOAT16:
+    return 2;
+  case CUDNN_DATA_INT8:
+  case CUDNN_DATA_UINT8:
+  case CUDNN_DATA_BOOLEAN:
+    return 1;
+  }
+  return 0;
+}
+
 void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
                         int64_t count, double *to) {
   switch ((int)type) {
@@ -41,6 +60,12 @@ void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
     return;
   case CUDNN_DATA_INT32:
     LOAD(int32_t, v);
+    return;
+  case CUDNN_DATA_INT64:
+    LOAD(int64_t, (double)v);
+    return;
+  case CUDNN_DATA_BOOLEAN:
+    LOAD(uint8_t, v != 0);
     return;
   }
 }
@@ -106,6 +131,12 @@ void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
     return;
   case CUDNN_DATA_INT32:
     STORE(int32_t, v, whole(r, INT32_MIN, INT32_MAX));
+    return;
+  case CUDNN_DATA_INT64: // 0x1p63 would not fit
+    STORE(int64_t, v, whole(r, -0x1p63, 0x1p63 - 1024));
+    return;
+  case CUDNN_DATA_BOOLEAN:
+    STORE(uint8_t, v, r != 0);
     return;
   }
 }

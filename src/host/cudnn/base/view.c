@@ -159,7 +159,7 @@ void host_view_load(const host_view_t *view, const int64_t *first,
     }
     return;
   }
-  int64_t bytes = (int64_t)host_type_bytes(view->type);
+  int64_t bytes = (int64_t)host_element_bytes(view->type);
   walk_t walk = walk_start(view, first, extent);
   int64_t width = walk.extent[walk.rank - 1];
   do {
@@ -181,7 +181,7 @@ void host_view_store(const host_view_t *view, const int64_t *first,
     }
     return;
   }
-  int64_t bytes = (int64_t)host_type_bytes(view->type);
+  int64_t bytes = (int64_t)host_element_bytes(view->type);
   walk_t walk = walk_start(view, first, extent);
   int64_t width = walk.extent[walk.rank - 1];
   do {
@@ -200,7 +200,7 @@ static double row_sum(const host_view_t *view, const char *from, int64_t step,
   double room[CHUNK], sum = 0;
   if (step == 1 && (is_double || view->type == CUDNN_DATA_FLOAT))
     return host_rows(is_double)->sum(from, count);
-  int64_t bytes = (int64_t)host_type_bytes(view->type) * step;
+  int64_t bytes = (int64_t)host_element_bytes(view->type) * step;
   for (int64_t i = 0; i < count; i += CHUNK) {
     int64_t part = count - i < CHUNK ? count - i : CHUNK;
     host_elements_load(view->type, from + i * bytes, step, part, room);
@@ -212,7 +212,7 @@ static double row_sum(const host_view_t *view, const char *from, int64_t step,
 double host_view_sum(const host_view_t *view, const int64_t *first,
                      const int64_t *extent) {
   double sum = 0;
-  int64_t bytes = (int64_t)host_type_bytes(view->type);
+  int64_t bytes = (int64_t)host_element_bytes(view->type);
   walk_t walk = walk_start(view, first, extent);
   int64_t width = walk.extent[walk.rank - 1];
   do

@@ -56,7 +56,11 @@ void host_view_store(const host_view_t *view, const int64_t *first,
 double host_view_sum(const host_view_t *view, const int64_t *first,
                      const int64_t *extent);
 
-/* `count` elements of any type, `step` elements apart. */
+/* Bytes of an element; 0 for types that the functions below do not know:
+ * vectors, and those of less than a byte or of 8-bit floating point. */
+size_t host_element_bytes(cudnnDataType_t type);
+
+/* `count` elements of any such type, `step` elements apart. */
 void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
                         int64_t count, double *to);
 void host_elements_store(cudnnDataType_t type, void *to, int64_t step,

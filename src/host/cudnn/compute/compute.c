@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes an operation graph: finds what each result needs, region by region.
+#include "src/host/cudnn/compute/compute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/host/cudnn/compute/run.h"
+
+// Elements of a result that are computed at once; rows of channels are not cut.
+enum { PART_ELEMENTS = 1 << 20 };
+
+const host_node_kind_t *host_node_kind(cudnnBackendDescriptorType_t kind) {
+  static const host_node_kind_t *const kinds[] = {
+      &host_node_pointwise,   &host_node_conv_forward, &host_node_conv_data,
+      &host_node_conv_filter, &host_node_reduction,    &host_node_statistics};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (kinds[i]->kind == kind)
+      return kinds[i];
+  return NULL;
+}
+
+static const host_node_kind_t *kind_of(const host_run_t *run, int node) {
+  return host_node_kind(run->graph->node[node].kind);
+}
+
+static bool is_sum(const host_run_t *run, int node) {
+  return kind_of(run, node)->over;
+}
+
+// ---- tensors in memory -----------------------------------------------------
+
+static int64_t reach_of(const host_graph_tensor_t *tensor) {
+  int64_t last = 0;
+  for (int d = 0; d < tensor->rank; d++) {
+    if (tensor->dim[d] == 0)
+      return 0;
+    last += (tensor->dim[d] - 1) * tensor->stride[d];
+  }
+  return (last + 1) * (int64_t)host_graph_type_bytes(tensor->type);
+}
+
+static bool overlap(const host_run_t *run, int a, int b) {
+  const char *from = run->data[a], *to = run->data[b];
+  return from < to + reach_of(host_run_of(run, b)) &&
+         to < from + reach_of(host_run_of(run, a));
+}
+
+// An input that results overwrite is copied before anything is written.
+static bool sources_set(host_run_t *run) {
+  for (int t = 0; t < run->graph->tensor_count; t++) {
+    host_run_tensor_t *input = &run->tensor[t];
+    if (!run->data[t] || input->maker >= 0)
+      continue;
+    input->source = run->data[t];
+    for (int w = 0; w < run->graph->tensor_count && !input->copy; w++) {
+      if (!run->data[w] || run->tensor[w].maker < 0 || !overlap(run, t, w))
+        continue;
+      size_t bytes = (size_t)reach_of(host_run_of(run, t));
+      input->copy = malloc(bytes);
+      if (!input->copy)
+        return false;
+      memcpy(input->copy, run->data[t], bytes);
+      input->source = input->copy;
+    }
+  }
+  return true;
+}
+
+static bool run_open(host_run_t *run) {
+  const host_graph_t *graph = run->graph;
+  run->tensor = calloc((size_t)graph->tensor_count + 1, sizeof *run->tensor);
+  run->done = calloc((size_t)graph->node_count + 1, sizeof *run->done);
+  if (!run->tensor || !run->done)
+    return false;
+  for (int t = 0; t < graph->tensor_count; t++)
+    run->tensor[t].maker = -1;
+  for (int n = 0; n < graph->node_count; n++)
+    for (int i = 0; i < graph->node[n].operand_count; i++)
+      if (host_graph_writes(&graph->node[n], graph->node[n].operand[i].name))
+        run->tensor[graph->node[n].operand[i].tensor].maker = n;
+  return sources_set(run);
+}
+
+static void run_close(host_run_t *run) {
+  for (int t = 0; run->tensor && t < run->graph->tensor_count; t++) {
+    free(run->tensor[t].copy);
+    free(run->tensor[t].value);
+    free(run->tensor[t].sums);
+  }
+  free(run->tensor);
+  free(run->done);
+  free(run->floats);
+}
+
+// ---- one part --------------------------------------------------------------
+
+// Results and sums over tensors of the same extents, which are computed
+// together.
+typedef struct {
+  const host_graph_tensor_t *like;
+  bool *result; // by tensor
+  bool *sum;    // by node
+} sweep_t;
+
+static bool is_known(const host_run_tensor_t *tensor) {
+  return tensor->source || tensor->sums;
+}
+
+// Finds the needs of all tensors, from the last node to the first.
+static void needs_find(host_run_t *run, const sweep_t *sweep,
+                       const host_region_t *part) {
+  const host_graph_t *graph = run->graph;
+  for (int t = 0; t < graph->tensor_count; t++) {
+    run->tensor[t].need = (host_region_t){.rank = graph->tensor[t].rank};
+    if (sweep->result[t])
+      run->tensor[t].need = *part;
+  }
+  for (int n = graph->node_count - 1; n >= 0; n--) {
+    const host_graph_node_t *node = &graph->node[n];
+    bool due = sweep->sum[n];
+    for (int i = 0; i < node->operand_count && !is_sum(run, n); i++) {
+      const host_run_tensor_t *t = &run->tensor[node->operand[i].tensor];
+      due |= t->maker == n && !is_known(t) && host_region_count(&t->need) > 0;
+    }
+    if (due)
+      kind_of(run, n)->need(run, node, part);
+  }
+}
+
+static bool room_get(host_run_tensor_t *tensor) {
+  int64_t count = host_region_count(&tensor->need);
+  if (count <= tensor->room)
+    return true;
+  free(tensor->value);
+  tensor->value = malloc((size_t)count * sizeof *tensor->value);
+  tensor->room = tensor->value ? count : 0;
+  return tensor->value;
+}
+
+// The part of a known sum that is needed.
+static void sums_take(host_run_t *run, int tensor) {
+  host_run_tensor_t *t = &run->tensor[tensor];
+  const host_graph_tensor_t *of = host_run_of(run, tensor);
+  host_region_t all = host_region_all(of);
+  int64_t step, to = 0;
+  for (host_rows_of_t rows = host_rows_begin(&t->need); rows.more;
+       host_rows_next(&rows), to += rows.width)
+    memcpy(t->value + to, t->sums + host_rows_offset(&rows, of, &all, &step),
+           (size_t)rows.width * sizeof(double));
+}
+
+static bool part_compute(host_run_t *run, const sweep_t *sweep,
+                         const host_region_t *part) {
+  const host_graph_t *graph = run->graph;
+  needs_find(run, sweep, part);
+  for (int t = 0; t < graph->tensor_count; t++) {
+    if (host_region_count(&run->tensor[t].need) == 0)
+      continue;
+    if (!room_get(&run->tensor[t]))
+      return false;
+    if (run->tensor[t].sums)
+      sums_take(run, t);
+    else if (run->tensor[t].source)
+      host_run_read(&graph->tensor[t], run->tensor[t].source,
+                    &run->tensor[t].need, run->tensor[t].value);
+  }
+  for (int n = 0; n < graph->node_count; n++) {
+    const host_graph_node_t *node = &graph->node[n];
+    bool due = false;
+    for (int i = 0; i < node->operand_count; i++) {
+      const host_run_tensor_t *t = &run->tensor[node->operand[i].tensor];
+      due |= t->maker == n && !is_known(t) && host_region_count(&t->need) > 0;
+    }
+    if (due && !is_sum(run, n) && !kind_of(run, n)->compute(run, node))
+      return false;
+    if (sweep->sum[n] && !kind_of(run, n)->add(run, node, part))
+      return false;
+  }
+  for (int t = 0; t < graph->tensor_count; t++)
+    if (sweep->result[t])
+      host_run_store(run, t, part);
+  return true;
+}
+
+// ---- all parts -------------------------------------------------------------
+
+// The extents of a part: images are cut first, then rows.
+static void part_extents(const host_graph_tensor_t *of, int64_t *out) {
+  int64_t count = 1;
+  for (int d = 0; d < of->rank; d++) {
+    out[d] = of->dim[d];
+    count *= of->dim[d];
+  }
+  for (int i = 0; i < of->rank && count > PART_ELEMENTS; i++) {
+    int d = i == 0 ? 0 : i + 1; // 0, 2, 3, ...
+    if (d >= of->rank)
+      break;
+    int64_t rest = count / out[d];
+    out[d] = rest >= PART_ELEMENTS ? 1 : PART_ELEMENTS / rest;
+    count = rest * out[d];
+  }
+}
+
+static bool parts_compute(host_run_t *run, const sweep_t *sweep) {
+  const host_graph_tensor_t *of = sweep->like;
+  host_region_t part = {.rank = of->rank};
+  int64_t extent[CUDNN_DIM_MAX];
+  part_extents(of, extent);
+  for (int d = 0; d < of->rank; d++)
+    if (of->dim[d] == 0)
+      return true;
+  for (;;) {
+    for (int d = 0; d < of->rank; d++)
+      part.hi[d] = part.lo[d] + extent[d] < of->dim[d] ? part.lo[d] + extent[d]
+                                                       : of->dim[d];
+    if (!part_compute(run, sweep, &part))
+      return false;
+    int d = of->rank - 1;
+    while (d >= 0 && (part.lo[d] += extent[d]) >= of->dim[d])
+      part.lo[d--] = 0;
+    if (d < 0)
+      return true;
+  }
+}
+
+// Whether a tensor can be computed now: no sum that it needs is missing.
+static bool is_ready(const host_run_t *run, int tensor) {
+  const host_run_tensor_t *t = &run->tensor[tensor];
+  if (is_known(t) || t->maker < 0)
+    return true;
+  const host_graph_node_t *node = &run->graph->node[t->maker];
+  if (is_sum(run, t->maker))
+    return false;
+  for (int i = 0; i < node->operand_count; i++)
+    if (!host_graph_writes(node, node->operand[i].name) &&
+        !is_ready(run, node->operand[i].tensor))
+      return false;
+  return true;
+}
+
+static bool sum_is_ready(const host_run_t *run, int n) {
+  const host_graph_node_t *node = &run->graph->node[n];
+  for (int i = 0; i < node->operand_count; i++)
+    if (!host_graph_writes(node, node->operand[i].name) &&
+        !is_ready(run, node->operand[i].tensor))
+      return false;
+  return true;
+}
+
+static bool same_extents(const host_graph_tensor_t *a,
+                         const host_graph_tensor_t *b) {
+  return a->rank == b->rank &&
+         memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
+}
+
+static bool is_missing(const host_run_t *run, int tensor) {
+  const host_run_tensor_t *t = &run->tensor[tensor];
+  return run->data[tensor] && t->maker >= 0 && !is_known(t) &&
+         !is_sum(run, t->maker);
+}
+
+// Adds all that can be computed together with tensors of these extents.
+static void sweep_fill(const host_run_t *run, sweep_t *sweep) {
+  for (int t = 0; t < run->graph->tensor_count; t++)
+    sweep->result[t] = is_missing(run, t) && is_ready(run, t) &&
+                       same_extents(host_run_of(run, t), sweep->like);
+  for (int n = 0; n < run->graph->node_count; n++)
+    sweep->sum[n] =
+        is_sum(run, n) && !run->done[n] && sum_is_ready(run, n) &&
+        same_extents(
+            host_run_of(run, kind_of(run, n)->over(&run->graph->node[n])),
+            sweep->like);
+}
+
+static bool sweep_run(host_run_t *run, sweep_t *sweep) {
+  const host_graph_t *graph = run->graph;
+  sweep_fill(run, sweep);
+  for (int n = 0; n < graph->node_count; n++)
+    if (sweep->sum[n] && !kind_of(run, n)->begin(run, &graph->node[n]))
+      return false;
+  if (!parts_compute(run, sweep))
+    return false;
+  for (int n = 0; n < graph->node_count; n++)
+    if (sweep->sum[n]) {
+      if (!kind_of(run, n)->end(run, &graph->node[n]))
+        return false;
+      run->done[n] = true;
+    }
+  for (int t = 0; t < graph->tensor_count; t++)
+    if (sweep->result[t])
+      run->tensor[t].source = run->data[t];
+  return true;
+}
+
+static bool everything_compute(host_run_t *run, sweep_t *sweep) {
+  const host_graph_t *graph = run->graph;
+  for (int n = 0; n < graph->node_count; n++) {
+    bool done;
+    if (!host_conv_in_memory(run, &graph->node[n], &done))
+      return false;
+  }
+  // Nodes are in order, so a sum's inputs need earlier sums only.
+  for (int n = 0; n < graph->node_count; n++) {
+    if (!is_sum(run, n) || run->done[n])
+      continue;
+    sweep->like = host_run_of(run, kind_of(run, n)->over(&graph->node[n]));
+    if (!sweep_run(run, sweep))
+      return false;
+  }
+  for (int t = 0; t < graph->tensor_count; t++) {
+    sweep->like = host_run_of(run, t);
+    if (is_missing(run, t) && !sweep_run(run, sweep))
+      return false;
+  }
+  return true;
+}
+
+bool host_graph_compute(const host_graph_t *graph, void *const *data) {
+  host_run_t run = {.graph = graph, .data = data};
+  sweep_t sweep = {.result =
+                       calloc((size_t)graph->tensor_count + 1, sizeof(bool)),
+                   .sum = calloc((size_t)graph->node_count + 1, sizeof(bool))};
+  bool good = sweep.result && sweep.sum && run_open(&run) &&
+              everything_compute(&run, &sweep);
+  run_close(&run);
+  free(sweep.result);
+  free(sweep.sum);
+  return good;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says what a graph has that cannot be computed.
+#include "src/host/cudnn/base/view.h"
+#include "src/host/cudnn/compute/run.h"
+
+static const char *tensor_lacks(const host_graph_tensor_t *tensor) {
+  if (tensor->vector_count > 1)
+    return "a tensor of vectors of channels";
+  if (tensor->is_ragged)
+    return "a ragged tensor";
+  if (tensor->reordering != CUDNN_TENSOR_REORDERING_NONE)
+    return "a reordered tensor";
+  if (!host_element_bytes(tensor->type))
+    return "a tensor of this type";
+  return NULL;
+}
+
+#define OPERATION(name)                                                        \
+  case CUDNN_BACKEND_OPERATION_##name##_DESCRIPTOR:                            \
+    return "operation " #name
+
+static const char *kind_name(cudnnBackendDescriptorType_t kind) {
+  switch ((int)kind) {
+    OPERATION(MATMUL);
+    OPERATION(BN_FINALIZE_STATISTICS);
+    OPERATION(BN_BWD_WEIGHTS);
+    OPERATION(RESAMPLE_FWD);
+    OPERATION(RESAMPLE_BWD);
+    OPERATION(CONCAT);
+    OPERATION(SIGNAL);
+    OPERATION(NORM_FORWARD);
+    OPERATION(NORM_BACKWARD);
+    OPERATION(RESHAPE);
+    OPERATION(RNG);
+    OPERATION(PAGED_CACHE_LOAD);
+    OPERATION(BLOCK_SCALE_QUANTIZE);
+    OPERATION(BLOCK_SCALE_DEQUANTIZE);
+    OPERATION(EXPAND_BAND_MATRIX);
+    OPERATION(CONTRACT_BAND_MATRIX);
+    OPERATION(SDPA_FWD);
+    OPERATION(SDPA_BWD);
+    OPERATION(MOE_GROUPED_MATMUL);
+  }
+  return "an operation of an unknown kind";
+}
+
+const char *host_graph_lacks(const host_graph_t *graph) {
+  for (int n = 0; n < graph->node_count; n++) {
+    const host_node_kind_t *kind = host_node_kind(graph->node[n].kind);
+    const char *lacks = kind ? kind->lacks(graph, &graph->node[n])
+                             : kind_name(graph->node[n].kind);
+    if (lacks)
+      return lacks;
+  }
+  for (int t = 0; t < graph->tensor_count; t++) {
+    const char *lacks = tensor_lacks(&graph->tensor[t]);
+    if (lacks)
+      return lacks;
+  }
+  return NULL;
+}
