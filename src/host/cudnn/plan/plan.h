@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engines, their configurations, and plans of operation graphs: what cuDNN's
+ * planner answers, as pure functions of the graph. */
+#ifndef SDG_SRC_HOST_CUDNN_PLAN_PLAN_H
+#define SDG_SRC_HOST_CUDNN_PLAN_PLAN_H
+
+#include "src/host/cudnn/graph/graph.h"
+
+enum { HOST_PLAN_KNOBS = 8, HOST_PLAN_NOTES = 8 };
+
+typedef struct {
+  cudnnBackendKnobType_t type;
+  int64_t value;
+} host_knob_t;
+
+/* An engine (CUDNN_ATTR_ENGINE_GLOBAL_INDEX) with its knobs' values. */
+typedef struct {
+  int64_t engine;
+  int knob_count;
+  host_knob_t knob[HOST_PLAN_KNOBS];
+} host_config_t;
+
+/* What the API tells of an engine for a graph. */
+typedef struct {
+  int knob_count;
+  struct {
+    cudnnBackendKnobType_t type;
+    int64_t minimum, maximum, stride;
+  } knob[HOST_PLAN_KNOBS];
+  int numerical_count, behavior_count;
+  cudnnBackendNumericalNote_t numerical[HOST_PLAN_NOTES];
+  cudnnBackendBehaviorNote_t behavior[HOST_PLAN_NOTES];
+} host_engine_t;
+
+/* NULL if an engine of cuDNN 9.19 on an H100 takes the graph (with
+ * SUNDOG_HOST_MODEL=any: if the host device computes it); else the rule that it
+ * breaks, a sentence for the log. */
+const char *host_plan_refuses(const host_graph_t *graph);
+
+/* The number of engines for the graph; ids are in *out_ids (room for `room`).
+ */
+int host_plan_engines(const host_graph_t *graph, int room, int64_t *out_ids);
+
+/* Describes an engine; false if the graph has no such engine. */
+bool host_plan_engine(const host_graph_t *graph, int64_t engine,
+                      host_engine_t *out);
+
+/* The configurations that a heuristic proposes, best first; returns their
+ * number, of which at most `room` are written. */
+int host_plan_configs(const host_graph_t *graph, cudnnBackendHeurMode_t mode,
+                      int room, host_config_t *out);
+
+/* NOT_SUPPORTED if the engine does not take the graph or a knob's value is out
+ * of range, with the reason in the log. */
+cudnnStatus_t host_plan_check(const host_graph_t *graph,
+                              const host_config_t *config);
+
+/* Bytes of workspace that the plan wants. */
+int64_t host_plan_workspace(const host_graph_t *graph,
+                            const host_config_t *config);
+
+/* EXECUTION_PLAN_JSON_REPRESENTATION: text with its final NUL, to be freed by
+ * the caller; NULL when memory is short. */
+char *host_plan_write(const host_graph_t *graph, const host_config_t *config,
+                      const char *device_json);
+/* Reads it back; *out_graph is the caller's. The vendor's status otherwise. */
+cudnnStatus_t host_plan_read(const char *text, int64_t length,
+                             host_graph_t **out_graph,
+                             host_config_t *out_config);
+
+#endif

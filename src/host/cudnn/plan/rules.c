@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which graphs an engine takes: those that the host device computes and, as
+// long as it models cuDNN 9.19 on an H100, that have an engine there.
+#include "src/host/cudnn/compute/compute.h"
+#include "src/host/cudnn/model/model.h"
+#include "src/host/cudnn/plan/plan.h"
+
+static bool is_conv(const host_graph_node_t *node) {
+  return node->kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
+         node->kind ==
+             CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
+         node->kind ==
+             CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+}
+
+static bool is_sum(const host_graph_node_t *node) {
+  return node->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR ||
+         node->kind == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR;
+}
+
+static const host_graph_node_t *conv_of(const host_graph_t *graph) {
+  for (int i = 0; i < graph->node_count; i++)
+    if (is_conv(&graph->node[i]))
+      return &graph->node[i];
+  return NULL;
+}
+
+static bool one_convolution(const host_graph_t *graph) {
+  int count = 0;
+  for (int i = 0; i < graph->node_count; i++)
+    count += is_conv(&graph->node[i]);
+  return count <= 1;
+}
+
+static bool reads(const host_graph_node_t *node, int tensor) {
+  for (int i = 0; i < node->operand_count; i++)
+    if (node->operand[i].tensor == tensor &&
+        !host_graph_writes(node, node->operand[i].name))
+      return true;
+  return false;
+}
+
+static bool sums_end_it(const host_graph_t *graph) {
+  for (int i = 0; i < graph->node_count; i++) {
+    const host_graph_node_t *node = &graph->node[i];
+    for (int k = 0; is_sum(node) && k < node->operand_count; k++)
+      for (int other = 0; other < graph->node_count; other++)
+        if (host_graph_writes(node, node->operand[k].name) &&
+            reads(&graph->node[other], node->operand[k].tensor))
+          return false;
+  }
+  return true;
+}
+
+static const host_graph_node_t *statistics_of(const host_graph_t *graph) {
+  for (int i = 0; i < graph->node_count; i++)
+    if (graph->node[i].kind == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR)
+      return &graph->node[i];
+  return NULL;
+}
+
+static bool statistics_follow(const host_graph_t *graph) {
+  return !statistics_of(graph) || conv_of(graph);
+}
+
+static bool paddings_equal(const host_graph_node_t *conv) {
+  const host_graph_parameter_t *pre =
+      host_graph_parameter(conv, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  const host_graph_parameter_t *post =
+      host_graph_parameter(conv, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+  for (int d = 0; pre && post && d < pre->count && d < post->count; d++)
+    if (pre->value[d].integer != post->value[d].integer)
+      return false;
+  return true;
+}
+
+static bool statistics_fit(const host_graph_t *graph) {
+  const host_graph_node_t *conv = conv_of(graph);
+  if (!statistics_of(graph) || !conv)
+    return true;
+  int x = host_graph_operand(conv, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
+  return x >= 0 && graph->tensor[x].type == CUDNN_DATA_HALF &&
+         graph->tensor[x].stride[1] == 1 && paddings_equal(conv);
+}
+
+typedef struct {
+  bool (*holds)(const host_graph_t *graph);
+  const char *text;
+} rule_t;
+
+static const rule_t rules[] = {
+    {one_convolution, "at most one convolution in a graph"},
+    {sums_end_it, "no operation that reads the result of a reduction or of "
+                  "statistics in the same graph"},
+    {statistics_follow, "statistics of a convolution's result only"},
+    {statistics_fit, "statistics behind a forward convolution of halves in "
+                     "NHWC with equal paddings on both sides only"},
+};
+
+const char *host_plan_refuses(const host_graph_t *graph) {
+  const char *lacks = host_graph_lacks(graph);
+  if (lacks || !host_model_is_hopper())
+    return lacks;
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+    if (!rules[i].holds(graph))
+      return rules[i].text;
+  return NULL;
+}
