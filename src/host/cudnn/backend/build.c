@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the descriptors of an operation graph to plain data.
 #include "src/host/cudnn/backend/check.h"
+#include "src/host/cudnn/plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NO_UID = -1 };
+enum { NO_UID = -1, ENGINES = 128 };
 
 static host_graph_tensor_t describe(host_object_t *object) {
   host_extents_t extents = host_extents(object);
@@ -196,12 +197,25 @@ static cudnnStatus_t build(host_graph_t *graph, const host_value_t *ops) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+// Programs that try every engine count up to this number.
+static int64_t engines(const host_graph_t *graph) {
+  int64_t id[ENGINES], end = 0;
+  int count = host_plan_engines(graph, ENGINES, id);
+  for (int i = 0; i < count && i < ENGINES; i++)
+    end = id[i] + 1 > end ? id[i] + 1 : end;
+  return end;
+}
+
 cudnnStatus_t host_build_graph(host_object_t *graph) {
   const host_value_t *ops = HOST_VALUE(graph, OPERATIONGRAPH_OPS);
   REFUSE_IF(ops->count == 0, CUDNN_STATUS_BAD_PARAM);
   host_graph_t *made = calloc(1, sizeof *made);
   REFUSE_IF(!made, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   cudnnStatus_t status = build(made, ops);
+  if (!status)
+    status =
+        host_object_put(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT,
+                        CUDNN_TYPE_INT64, engines(made));
   if (status)
     host_graph_release(made);
   else

@@ -94,6 +94,14 @@ static cudnnStatus_t check_child(const host_attribute_t *attribute,
   return CUDNN_STATUS_SUCCESS;
 }
 
+// A configuration chooses a knob once.
+static bool same_knob(host_object_t *a, host_object_t *b) {
+  if (a->kind != CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)
+    return false;
+  return host_object_integer(a, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, 0) ==
+         host_object_integer(b, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, 0);
+}
+
 static cudnnStatus_t check_values(const host_attribute_t *attribute,
                                   cudnnBackendAttributeType_t type,
                                   int64_t count, const void *values) {
@@ -111,6 +119,8 @@ static cudnnStatus_t check_values(const host_attribute_t *attribute,
     cudnnStatus_t status = check_child(attribute, children[i]);
     if (status)
       return status;
+    for (int64_t j = 0; j < i; j++)
+      REFUSE_IF(same_knob(children[j], children[i]), CUDNN_STATUS_BAD_PARAM);
   }
   return CUDNN_STATUS_SUCCESS;
 }
