@@ -2,11 +2,139 @@
 // Variant packs, and the execution of plans with them.
 #include "src/host/cudnn/backend/check.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/host/cudnn/backend/engine.h"
+#include "src/host/cudnn/compute/compute.h"
+#include "src/host/host.h"
+
 cudnnStatus_t host_check_pack(host_object_t *pack) {
   const host_value_t *ids = HOST_VALUE(pack, VARIANT_PACK_UNIQUE_IDS);
   const host_value_t *pointers = HOST_VALUE(pack, VARIANT_PACK_DATA_POINTERS);
   REFUSE_IF(ids->count != pointers->count, CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
+}
+
+// The largest element of a tensor passed by value.
+enum { VALUE_BYTES = 16 };
+
+// Queued work. After `data`, one for each tensor of the graph, come as many
+// values of tensors that are passed by value.
+typedef struct {
+  host_graph_t *graph; // a reference
+  void *data[];
+} job_t;
+
+static size_t job_bytes(const host_graph_t *graph) {
+  size_t tensors = (size_t)graph->tensor_count;
+  return sizeof(job_t) + tensors * (sizeof(void *) + VALUE_BYTES);
+}
+
+static void *job_value(job_t *job, int tensor) {
+  char *values = (char *)&job->data[job->graph->tensor_count];
+  return values + (size_t)tensor * VALUE_BYTES;
+}
+
+static cudaError_t run(void *argument) {
+  job_t *job = argument;
+  for (int t = 0; t < job->graph->tensor_count; t++)
+    if (job->graph->tensor[t].is_by_value)
+      job->data[t] = job_value(job, t);
+  return host_graph_compute(job->graph, job->data) ? cudaSuccess
+                                                   : cudaErrorMemoryAllocation;
+}
+
+static void release(void *argument) {
+  job_t *job = argument;
+  host_graph_release(job->graph);
+  free(job);
+}
+
+static void *again(const void *argument) {
+  const job_t *job = argument;
+  job_t *copy = malloc(job_bytes(job->graph));
+  if (!copy)
+    return NULL;
+  memcpy(copy, job, job_bytes(job->graph));
+  host_graph_retain(copy->graph);
+  return copy;
+}
+
+// Bytes from a tensor's first element to its last; 0 if it has none. False if
+// no memory is that large.
+static bool tensor_bytes(const host_graph_tensor_t *tensor, size_t *out) {
+  uint64_t last = 0;
+  *out = 0;
+  for (int i = 0; i < tensor->rank; i++) {
+    uint64_t step;
+    if (tensor->dim[i] == 0)
+      return true;
+    if (__builtin_mul_overflow((uint64_t)tensor->dim[i] - 1,
+                               (uint64_t)tensor->stride[i], &step) ||
+        __builtin_add_overflow(last, step, &last))
+      return false;
+  }
+  return !__builtin_add_overflow(last, 1, &last) &&
+         !__builtin_mul_overflow(last, host_graph_type_bytes(tensor->type),
+                                 out);
+}
+
+static cudnnStatus_t bind(host_object_t *pack, job_t *job, int t) {
+  const host_graph_tensor_t *tensor = &job->graph->tensor[t];
+  const host_value_t *ids = HOST_VALUE(pack, VARIANT_PACK_UNIQUE_IDS);
+  const host_value_t *pointers = HOST_VALUE(pack, VARIANT_PACK_DATA_POINTERS);
+  int64_t at = 0;
+  while (at < ids->count && ids->slot[at].integer != tensor->uid)
+    at++;
+  REFUSE_IF(at == ids->count, CUDNN_STATUS_BAD_PARAM);
+  void *pointer = pointers->slot[at].pointer;
+  size_t bytes = 0;
+  REFUSE_IF(!tensor_bytes(tensor, &bytes), CUDNN_STATUS_BAD_PARAM);
+  if (bytes == 0)
+    return CUDNN_STATUS_SUCCESS;
+  REFUSE_IF(!pointer, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  if (tensor->is_by_value) {
+    // Device memory is not readable here, nor on a GPU. cudnn-frontend gives
+    // it while it warms a deserialized plan up, and goes on.
+    const void *mapped = host_memory_resolve(pointer, bytes);
+    REFUSE_IF(mapped && mapped != pointer, CUDNN_STATUS_BAD_PARAM);
+    REFUSE_IF(bytes > VALUE_BYTES, CUDNN_STATUS_NOT_SUPPORTED);
+    memcpy(job_value(job, t), pointer, bytes);
+    return CUDNN_STATUS_SUCCESS;
+  }
+  job->data[t] = host_memory_resolve(pointer, bytes);
+  REFUSE_IF(!job->data[t], CUDNN_STATUS_EXECUTION_FAILED);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t check_workspace(host_object_t *plan, host_object_t *pack) {
+  int64_t bytes =
+      host_object_integer(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
+  const host_value_t *workspace = HOST_VALUE(pack, VARIANT_PACK_WORKSPACE);
+  void *pointer = workspace->count > 0 ? workspace->slot[0].pointer : NULL;
+  if (bytes == 0)
+    return CUDNN_STATUS_SUCCESS;
+  REFUSE_IF(!pointer, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  REFUSE_IF(!host_memory_resolve(pointer, (size_t)bytes),
+            CUDNN_STATUS_EXECUTION_FAILED);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// What is not computed here is refused by its name, once on stderr.
+static cudnnStatus_t check_graph(const host_graph_t *graph) {
+  const char *lacks = host_graph_lacks(graph);
+  static _Atomic int said;
+  if (!lacks)
+    return CUDNN_STATUS_SUCCESS;
+  if (atomic_exchange(&said, 1) == 0)
+    fprintf(stderr,
+            "sundog host device: cudnnBackendExecute does not compute a graph "
+            "with %s\n",
+            lacks);
+  return host_refuse(CUDNN_STATUS_NOT_SUPPORTED, lacks);
 }
 
 // The handle, a plan and a variant pack, both finalized.
@@ -21,13 +149,45 @@ static cudnnStatus_t check(cudnnHandle_t handle, const host_object_t *plan,
   return CUDNN_STATUS_SUCCESS;
 }
 
+// Other shapes than the graph's.
+static bool overrides(host_object_t *pack) {
+  return HOST_VALUE(pack, VARIANT_PACK_OVERRIDE_UNIQUE_IDS)->count > 0 ||
+         HOST_VALUE(pack, VARIANT_PACK_OVERRIDE_SHAPES)->count > 0 ||
+         HOST_VALUE(pack, VARIANT_PACK_OVERRIDE_STRIDES)->count > 0;
+}
+
+static cudnnStatus_t prepare(host_object_t *plan, host_object_t *pack,
+                             job_t *job) {
+  cudnnStatus_t status = check_workspace(plan, pack);
+  for (int t = 0; t < job->graph->tensor_count && !status; t++)
+    if (!job->graph->tensor[t].is_virtual)
+      status = bind(pack, job, t);
+  return status;
+}
+
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
                                   cudnnBackendDescriptor_t executionPlan,
                                   cudnnBackendDescriptor_t variantPack) {
-  cudnnStatus_t status = check(handle, executionPlan, variantPack);
-  return status ? status
-                : host_refuse(CUDNN_STATUS_NOT_SUPPORTED,
-                              "the host device executes no graphs");
+  host_object_t *plan = executionPlan, *pack = variantPack;
+  cudnnStatus_t status = check(handle, plan, pack);
+  if (status)
+    return status;
+  REFUSE_IF(overrides(pack), CUDNN_STATUS_NOT_SUPPORTED);
+  status = check_graph(plan->graph);
+  if (status)
+    return status;
+  job_t *job = calloc(1, job_bytes(plan->graph));
+  REFUSE_IF(!job, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
+  job->graph = host_graph_retain(plan->graph);
+  status = prepare(plan, pack, job);
+  if (status) {
+    release(job);
+    return status;
+  }
+  cudaError_t queued =
+      host_stream_submit_again(handle->stream, run, job, release, again);
+  REFUSE_IF(queued != cudaSuccess, CUDNN_STATUS_EXECUTION_FAILED);
+  return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnBackendPopulateCudaGraph(
