@@ -131,7 +131,7 @@ static bool run_converted(host_conv_kind_t kind, const host_conv_t *conv) {
 
 bool host_conv_any(host_conv_kind_t kind, const host_conv_t *conv) {
   cudnnDataType_t own = conv->is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-  return conv->x_type == own && conv->y_type == own
+  return conv->x_type == own && conv->w_type == own && conv->y_type == own
              ? host_outside_run(kind, conv)
              : run_converted(kind, conv);
 }
