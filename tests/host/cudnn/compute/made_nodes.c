@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes of the operation graphs that tests make.
+#include "tests/host/cudnn/compute/made.h"
+
+#include <stdlib.h>
+
+#include "tests/unit/harness.h"
+
+enum { OPERANDS = 4, PARAMETERS = 12 };
+
+static host_graph_node_t *node_add(made_t *m,
+                                   cudnnBackendDescriptorType_t kind) {
+  REQUIRE(m->graph.node_count < MADE_NODES);
+  host_graph_node_t *node = &m->graph.node[m->graph.node_count++];
+  node->kind = kind;
+  node->operand = calloc(OPERANDS, sizeof *node->operand);
+  node->parameter = calloc(PARAMETERS, sizeof *node->parameter);
+  return node;
+}
+
+static void operand(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+                    int tensor) {
+  if (tensor < 0)
+    return;
+  REQUIRE(node->operand_count < OPERANDS);
+  node->operand[node->operand_count++] =
+      (host_graph_operand_t){.name = name, .tensor = tensor};
+}
+
+static void result(made_t *m, host_graph_node_t *node,
+                   cudnnBackendAttributeName_t name, int tensor) {
+  operand(node, name, tensor);
+  if (tensor >= 0)
+    m->written[tensor] = true;
+}
+
+static host_graph_parameter_t *parameter(host_graph_node_t *node,
+                                         cudnnBackendAttributeName_t name,
+                                         cudnnBackendAttributeType_t type,
+                                         int count) {
+  REQUIRE(node->parameter_count < PARAMETERS);
+  host_graph_parameter_t *p = &node->parameter[node->parameter_count++];
+  *p = (host_graph_parameter_t){.name = name, .type = type, .count = count};
+  return p;
+}
+
+void made_set_integer(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+                      cudnnBackendAttributeType_t type, int64_t value) {
+  parameter(node, name, type, 1)->value[0].integer = value;
+}
+
+void made_set_real(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+                   double value) {
+  parameter(node, name, CUDNN_TYPE_DOUBLE, 1)->value[0].real = value;
+}
+
+host_graph_node_t *made_pointwise(made_t *m, cudnnPointwiseMode_t mode,
+                                  cudnnDataType_t compute, int x, int b, int t,
+                                  int y) {
+  host_graph_node_t *node =
+      node_add(m, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  bool backward =
+      mode >= CUDNN_POINTWISE_RELU_BWD && mode < CUDNN_POINTWISE_CMP_EQ;
+  made_set_integer(node, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE,
+                   mode);
+  made_set_integer(node, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE,
+                   compute);
+  operand(node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+  operand(node,
+          backward ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC
+                   : CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+          b);
+  operand(node, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t);
+  result(m, node,
+         backward ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
+                  : CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+         y);
+  return node;
+}
+
+const cudnnBackendAttributeName_t made_conv_names[3][5] = {
+    {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+    {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA}};
+
+static void set_row(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+                    int count, const int64_t *values) {
+  host_graph_parameter_t *p = parameter(node, name, CUDNN_TYPE_INT64, count);
+  for (int i = 0; i < count; i++)
+    p->value[i].integer = values[i];
+}
+
+host_graph_node_t *made_conv(made_t *m, const made_conv_t *conv, int x, int w,
+                             int y) {
+  host_graph_node_t *node = node_add(m, conv->kind);
+  int which =
+      (int)conv->kind - CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+  int spatial = m->graph.tensor[x].rank - 2;
+  const int tensor[] = {x, w, y}, output[] = {2, 1, 0};
+  for (int i = 0; i < 3; i++)
+    if (i == output[which])
+      result(m, node, made_conv_names[which][i], tensor[i]);
+    else
+      operand(node, made_conv_names[which][i], tensor[i]);
+  made_set_real(node, made_conv_names[which][3], conv->alpha);
+  made_set_real(node, made_conv_names[which][4], conv->beta);
+  made_set_integer(node, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
+                   conv->compute);
+  made_set_integer(node, CUDNN_ATTR_CONVOLUTION_CONV_MODE,
+                   CUDNN_TYPE_CONVOLUTION_MODE,
+                   conv->flip ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION);
+  made_set_integer(node, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64,
+                   spatial);
+  set_row(node, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, spatial, conv->pre);
+  set_row(node, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, spatial, conv->post);
+  set_row(node, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, spatial, conv->stride);
+  set_row(node, CUDNN_ATTR_CONVOLUTION_DILATIONS, spatial, conv->dilation);
+  return node;
+}
+
+host_graph_node_t *made_reduction(made_t *m, cudnnReduceTensorOp_t op,
+                                  cudnnDataType_t compute, int x, int y) {
+  host_graph_node_t *node =
+      node_add(m, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  made_set_integer(node, CUDNN_ATTR_REDUCTION_OPERATOR,
+                   CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, op);
+  made_set_integer(node, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
+                   compute);
+  operand(node, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+  result(m, node, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+  return node;
+}
+
+host_graph_node_t *made_statistics(made_t *m, cudnnDataType_t compute, int x,
+                                   int sum, int squares) {
+  host_graph_node_t *node =
+      node_add(m, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  made_set_integer(node, CUDNN_ATTR_OPERATION_GENSTATS_MODE,
+                   CUDNN_TYPE_GENSTATS_MODE, CUDNN_GENSTATS_SUM_SQSUM);
+  made_set_integer(node, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC,
+                   CUDNN_TYPE_DATA_TYPE, compute);
+  operand(node, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, x);
+  result(m, node, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, sum);
+  result(m, node, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, squares);
+  return node;
+}
