@@ -7,7 +7,6 @@
 
 #include "src/host/cudnn/compute/run.h"
 
-// Elements of a result that are computed at once; rows of channels are not cut.
 enum { PART_ELEMENTS = 1 << 20 };
 
 const host_node_kind_t *host_node_kind(cudnnBackendDescriptorType_t kind) {
@@ -185,19 +184,21 @@ static bool part_compute(host_run_t *run, const sweep_t *sweep,
 
 // ---- all parts -------------------------------------------------------------
 
-// The extents of a part: images are cut first, then rows.
-static void part_extents(const host_graph_tensor_t *of, int64_t *out) {
+// The extents of a part of at most so many elements: images are cut first, then
+// rows. Channels are not cut.
+static void part_extents(const host_graph_tensor_t *of, int64_t most,
+                         int64_t *out) {
   int64_t count = 1;
   for (int d = 0; d < of->rank; d++) {
     out[d] = of->dim[d];
     count *= of->dim[d];
   }
-  for (int i = 0; i < of->rank && count > PART_ELEMENTS; i++) {
+  for (int i = 0; i < of->rank && count > most; i++) {
     int d = i == 0 ? 0 : i + 1; // 0, 2, 3, ...
     if (d >= of->rank)
       break;
     int64_t rest = count / out[d];
-    out[d] = rest >= PART_ELEMENTS ? 1 : PART_ELEMENTS / rest;
+    out[d] = rest >= most ? 1 : most / rest;
     count = rest * out[d];
   }
 }
@@ -206,7 +207,7 @@ static bool parts_compute(host_run_t *run, const sweep_t *sweep) {
   const host_graph_tensor_t *of = sweep->like;
   host_region_t part = {.rank = of->rank};
   int64_t extent[CUDNN_DIM_MAX];
-  part_extents(of, extent);
+  part_extents(of, run->part, extent);
   for (int d = 0; d < of->rank; d++)
     if (of->dim[d] == 0)
       return true;
@@ -317,7 +318,12 @@ static bool everything_compute(host_run_t *run, sweep_t *sweep) {
 }
 
 bool host_graph_compute(const host_graph_t *graph, void *const *data) {
-  host_run_t run = {.graph = graph, .data = data};
+  return host_run_parts(graph, data, PART_ELEMENTS);
+}
+
+bool host_run_parts(const host_graph_t *graph, void *const *data,
+                    int64_t elements) {
+  host_run_t run = {.graph = graph, .data = data, .part = elements};
   sweep_t sweep = {.result =
                        calloc((size_t)graph->tensor_count + 1, sizeof(bool)),
                    .sum = calloc((size_t)graph->node_count + 1, sizeof(bool))};

@@ -264,11 +264,14 @@ static bool engine_run(host_run_t *run, const conv_t *c,
   return good;
 }
 
-// Adds beta times what is in memory, and rounds.
+// Adds beta times what is in memory, and rounds. Engines give elements that no
+// window sees either zero, by the extents of the region: 0 it is.
 static bool blend(const host_run_t *run, const conv_t *c, int result,
                   const host_region_t *region, double *values) {
   const host_graph_tensor_t *of = host_run_of(run, result);
   int64_t count = host_region_count(region);
+  for (int64_t i = 0; i < count; i++)
+    values[i] += 0.0;
   if (c->beta != 0) {
     double *old = malloc((size_t)count * sizeof *old);
     if (!old)

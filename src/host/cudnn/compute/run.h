@@ -31,7 +31,13 @@ typedef struct {
   bool *done;                /* by node: a reduction is complete */
   float *floats;             /* operands of an engine, reused */
   int64_t room;              /* elements of `floats` */
+  int64_t part;              /* elements of a result computed at once */
 } host_run_t;
+
+/* host_graph_compute in parts of this many elements. Only what is summed over a
+ * whole tensor depends on their number, in its last bits. */
+bool host_run_parts(const host_graph_t *graph, void *const *data,
+                    int64_t elements);
 
 static inline const host_graph_tensor_t *host_run_of(const host_run_t *run,
                                                      int tensor) {
