@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/host/cudnn/base/view.h"
+#include "src/host/cudnn/compute/run.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/unit/harness.h"
 
@@ -191,7 +192,8 @@ void made_fill(made_t *m, int tensor, const double *values) {
 void made_run(made_t *m) {
   const char *lacks = host_graph_lacks(&m->graph);
   REQUIRE_MSG(!lacks, "lacks %s:\n%s", lacks, made_text(m));
-  REQUIRE(host_graph_compute(&m->graph, m->data));
+  REQUIRE(m->part ? host_run_parts(&m->graph, m->data, m->part)
+                  : host_graph_compute(&m->graph, m->data));
   for (int k = 0; k < m->memories; k++) {
     bool *may = calloc(m->memory[k].bytes, sizeof *may);
     for (int i = 0; i < m->graph.tensor_count; i++) {
@@ -205,6 +207,11 @@ void made_run(made_t *m) {
                   "byte %zu of memory %d was written:\n%s", i, k, made_text(m));
     free(may);
   }
+}
+
+void made_reset(made_t *m) {
+  for (int k = 0; k < m->memories; k++)
+    memcpy(m->memory[k].now, m->memory[k].before, m->memory[k].bytes);
 }
 
 const char *made_text(const made_t *m) {

@@ -27,6 +27,7 @@ typedef struct {
   bool written[MADE_TENSORS];  /* by a node */
   made_memory_t memory[MADE_TENSORS];
   int memories;
+  int64_t part; /* elements that are computed at once; 0: as ever */
 } made_t;
 
 void made_create(made_t *m);
@@ -80,6 +81,8 @@ void made_set_real(host_graph_node_t *node, cudnnBackendAttributeName_t name,
 
 /* Computes, and checks that nothing but the outputs' elements was written. */
 void made_run(made_t *m);
+/* Puts memory back as it was filled. */
+void made_reset(made_t *m);
 
 /* Lines that describe the graph; valid until the next call. */
 const char *made_text(const made_t *m);
