@@ -32,9 +32,9 @@ typedef struct {
   cudnnBackendBehaviorNote_t behavior[HOST_PLAN_NOTES];
 } host_engine_t;
 
-/* NULL if an engine of cuDNN 9.19 on an H100 takes the graph (with
- * SUNDOG_HOST_MODEL=any: if the host device computes it); else the rule that it
- * breaks, a sentence for the log. */
+/* NULL if an engine of cuDNN 9.19 on an H100 takes the graph, or with
+ * SUNDOG_HOST_MODEL=any; else the rule that it breaks, a sentence for the log.
+ */
 const char *host_plan_refuses(const host_graph_t *graph);
 
 /* The number of engines for the graph; ids are in *out_ids (room for `room`).

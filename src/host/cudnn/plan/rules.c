@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which graphs an engine takes: those that the host device computes and, as
-// long as it models cuDNN 9.19 on an H100, that have an engine there.
-#include "src/host/cudnn/compute/compute.h"
+// Which graphs an engine takes: as long as the host device models cuDNN 9.19 on
+// an H100, those that have an engine there. What is not computed here yet is
+// planned, and refused by its name when it is executed.
 #include "src/host/cudnn/model/model.h"
 #include "src/host/cudnn/plan/plan.h"
 
@@ -98,10 +98,8 @@ static const rule_t rules[] = {
 };
 
 const char *host_plan_refuses(const host_graph_t *graph) {
-  const char *lacks = host_graph_lacks(graph);
-  if (lacks || !host_model_is_hopper())
-    return lacks;
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+  bool is_hopper = host_model_is_hopper();
+  for (size_t i = 0; i < sizeof rules / sizeof *rules && is_hopper; i++)
     if (!rules[i].holds(graph))
       return rules[i].text;
   return NULL;
