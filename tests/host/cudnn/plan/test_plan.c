@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of operation graphs: JSON of NVIDIA's library read and written again,
+// engines, configurations and the graphs that an H100 has no engine for.
+//
+// usage: test_plan FOLDER (of plans that NVIDIA's 9.19 wrote for an H100)
+#include "src/host/cudnn/plan/plan.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/harness.h"
+
+static const char *folder;
+
+static const char *const names[] = {"conv_bias_relu", "data", "filter",
+                                    "paddings", "statistics"};
+enum { NAMES = sizeof names / sizeof *names };
+
+static json_t *recorded(const char *name) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s.json", folder, name);
+  json_t *plan = json_load_file(path, 0, NULL);
+  ck_assert_msg(plan != NULL, "%s", path);
+  return plan;
+}
+
+static cudnnStatus_t read_plan(const json_t *plan, host_graph_t **graph,
+                               host_config_t *config) {
+  char *text = json_dumps(plan, JSON_COMPACT);
+  cudnnStatus_t status =
+      host_plan_read(text, (int64_t)strlen(text) + 1, graph, config);
+  free(text);
+  return status;
+}
+
+static host_graph_t *graph_of(const char *name) {
+  host_config_t config;
+  host_graph_t *graph = NULL;
+  json_t *plan = recorded(name);
+  ck_assert_int_eq(read_plan(plan, &graph, &config), CUDNN_STATUS_SUCCESS);
+  json_decref(plan);
+  return graph;
+}
+
+START_TEST(what_nvidia_wrote_is_written_again) {
+  json_t *plan = recorded(names[_i]);
+  host_graph_t *graph = NULL;
+  host_config_t config;
+  ck_assert_int_eq(read_plan(plan, &graph, &config), CUDNN_STATUS_SUCCESS);
+  char *device = json_dumps(json_object_get(plan, "GPUProfile"), 0);
+  char *text = host_plan_write(graph, &config, device);
+  json_t *again = json_loads(text, 0, NULL);
+  for (int i = 0; i < 2; i++) {
+    const char *part = i ? "tensors" : "nodes";
+    ck_assert_msg(
+        json_equal(
+            json_object_get(json_object_get(plan, "operationGraph"), part),
+            json_object_get(json_object_get(again, "operationGraph"), part)),
+        "%s: %s", part, text);
+  }
+  ck_assert(json_equal(json_object_get(plan, "GPUProfile"),
+                       json_object_get(again, "GPUProfile")));
+  json_t *engine = json_object_get(plan, "engine");
+  ck_assert_int_eq(config.engine,
+                   json_integer_value(json_object_get(engine, "engineId")));
+  ck_assert(json_equal(
+      json_object_get(engine, "knobChoices"),
+      json_object_get(json_object_get(again, "engine"), "knobChoices")));
+  free(device);
+  free(text);
+  json_decref(again);
+  json_decref(plan);
+  host_graph_release(graph);
+}
+END_TEST
+
+// Each change makes a text that must not be read as something else.
+START_TEST(what_is_not_known_is_refused) {
+  static const struct {
+    const char *at[3]; // keys, or numbers of elements
+    const char *value;
+  } changes[] = {
+      {{"schemaVersion"}, "5"},
+      {{"operationGraph", "nodes", "0"},
+       "{\"operation\": \"CUDNN_BACKEND_"
+       "OPERATION_MATMUL_DESCRIPTOR\"}"},
+      {{"operationGraph", "nodes", "0"}, "{}"},
+      {{"operationGraph", "nodes"}, "[]"},
+      {{"operationGraph", "tensors"}, "[]"},
+      {{"operationGraph", "tensors", "0"}, "{\"name\": \"x\"}"},
+      {{"engine"}, "{}"},
+      {{"engine", "knobChoices", "CUDNN_KNOB_TYPE_NONE"}, "1"},
+  };
+  json_t *plan = recorded("conv_bias_relu"), *at = plan;
+  host_graph_t *graph = NULL;
+  host_config_t config;
+  int last = 0;
+  while (last < 2 && changes[_i].at[last + 1])
+    last++;
+  for (int i = 0; i < last; i++)
+    at = json_object_get(at, changes[_i].at[i]);
+  json_t *value = json_loads(changes[_i].value, JSON_DECODE_ANY, NULL);
+  if (json_is_array(at))
+    json_array_set_new(at, strtoul(changes[_i].at[last], NULL, 10), value);
+  else
+    json_object_set_new(at, changes[_i].at[last], value);
+  ck_assert_int_eq(read_plan(plan, &graph, &config),
+                   CUDNN_STATUS_NOT_SUPPORTED);
+  ck_assert_ptr_null(graph);
+  json_decref(plan);
+}
+END_TEST
+
+START_TEST(a_node_with_an_unknown_key_is_refused) {
+  json_t *plan = recorded("data");
+  json_t *nodes =
+      json_object_get(json_object_get(plan, "operationGraph"), "nodes");
+  host_graph_t *graph = NULL;
+  host_config_t config;
+  json_object_set_new(json_array_get(nodes, 0), "ragged", json_true());
+  ck_assert_int_eq(read_plan(plan, &graph, &config),
+                   CUDNN_STATUS_NOT_SUPPORTED);
+  json_decref(plan);
+}
+END_TEST
+
+START_TEST(what_is_no_json_is_a_bad_parameter) {
+  host_graph_t *graph = NULL;
+  host_config_t config;
+  ck_assert_int_eq(host_plan_read("{\"a\":", 5, &graph, &config),
+                   CUDNN_STATUS_BAD_PARAM);
+  ck_assert_int_eq(host_plan_read("", 0, &graph, &config),
+                   CUDNN_STATUS_BAD_PARAM);
+}
+END_TEST
+
+// Every configuration that is proposed can be planned, and read back.
+START_TEST(proposed_configurations_are_accepted) {
+  static const cudnnBackendHeurMode_t modes[] = {
+      CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK,
+      CUDNN_HEUR_MODE_A};
+  host_graph_t *graph = graph_of(names[_i]);
+  for (int m = 0; m < 4; m++) {
+    host_config_t config[32];
+    int count = host_plan_configs(graph, modes[m], 32, config);
+    ck_assert_int_gt(count, 0);
+    ck_assert_int_le(count, 32);
+    for (int i = 0; i < count; i++) {
+      host_engine_t engine;
+      host_config_t again;
+      host_graph_t *read = NULL;
+      ck_assert_int_eq(host_plan_check(graph, &config[i]),
+                       CUDNN_STATUS_SUCCESS);
+      ck_assert(host_plan_engine(graph, config[i].engine, &engine));
+      ck_assert_int_eq(engine.knob_count, config[i].knob_count);
+      ck_assert_int_ge(host_plan_workspace(graph, &config[i]), 0);
+      char *text = host_plan_write(graph, &config[i], NULL);
+      ck_assert_int_eq(
+          host_plan_read(text, (int64_t)strlen(text), &read, &again),
+          CUDNN_STATUS_SUCCESS);
+      ck_assert_int_eq(again.engine, config[i].engine);
+      ck_assert_int_eq(again.knob_count, config[i].knob_count);
+      free(text);
+      host_graph_release(read);
+    }
+  }
+  host_graph_release(graph);
+}
+END_TEST
+
+START_TEST(other_engines_and_values_are_refused) {
+  host_graph_t *graph = graph_of("data");
+  host_config_t config[8];
+  int count = host_plan_configs(graph, CUDNN_HEUR_MODE_A, 8, config);
+  ck_assert_int_gt(count, 0);
+  config[0].knob[0].value = 1000;
+  ck_assert_int_eq(host_plan_check(graph, &config[0]),
+                   CUDNN_STATUS_NOT_SUPPORTED);
+  config[0] = (host_config_t){.engine = 999};
+  ck_assert_int_eq(host_plan_check(graph, &config[0]),
+                   CUDNN_STATUS_NOT_SUPPORTED);
+  host_graph_release(graph);
+}
+END_TEST
+
+// Statistics want halves in NHWC and equal paddings.
+START_TEST(what_has_no_engine_on_an_h100_is_refused) {
+  host_graph_t *graph = graph_of("statistics");
+  ck_assert_ptr_null(host_plan_refuses(graph));
+  for (int i = 0; i < graph->node[0].parameter_count; i++)
+    if (graph->node[0].parameter[i].name ==
+        CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)
+      graph->node[0].parameter[i].value[0].integer++;
+  ck_assert_ptr_nonnull(host_plan_refuses(graph));
+  host_config_t config;
+  ck_assert_int_eq(host_plan_configs(graph, CUDNN_HEUR_MODE_A, 1, &config), 0);
+  host_graph_release(graph);
+}
+END_TEST
+
+int main(int count, char **words) {
+  if (count < 2)
+    return 2;
+  folder = words[1];
+  Suite *suite = suite_create("plan");
+  TCase *tests = tcase_create("plan");
+  tcase_add_loop_test(tests, what_nvidia_wrote_is_written_again, 0, NAMES);
+  tcase_add_loop_test(tests, what_is_not_known_is_refused, 0, 8);
+  tcase_add_test(tests, a_node_with_an_unknown_key_is_refused);
+  tcase_add_test(tests, what_is_no_json_is_a_bad_parameter);
+  tcase_add_loop_test(tests, proposed_configurations_are_accepted, 0, NAMES);
+  tcase_add_test(tests, other_engines_and_values_are_refused);
+  tcase_add_test(tests, what_has_no_engine_on_an_h100_is_refused);
+  suite_add_tcase(suite, tests);
+  return harness_run(suite);
+}
