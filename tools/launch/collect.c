@@ -18,6 +18,7 @@
 #include "src/base/fd.h"
 #include "src/geometry/mesh.h"
 #include "tools/launch/descendants.h"
+#include "tools/launch/label.h"
 
 enum {
   MESSAGE_BYTES =
@@ -45,21 +46,6 @@ static int64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-static void all_write(const char *text, size_t bytes) {
-  while (bytes > 0) {
-    ssize_t n = write(STDERR_FILENO, text, bytes);
-    if (n < 0 &&
-        errno == EAGAIN) { // another program made the terminal non-blocking
-      struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
-      (void)poll(&polled, 1, -1);
-    } else if (n < 0 && errno != EINTR) {
-      return; // the user closed standard error: nothing to do
-    }
-    text += n > 0 ? n : 0;
-    bytes -= n > 0 ? (size_t)n : 0;
-  }
 }
 
 // Writes "all 4 ranks" or "ranks 0-2, 5".
@@ -114,7 +100,7 @@ static void said_write(const said_t *said, int size) {
     fprintf(out, ": %s%s", said->code, said->text);
   }
   if (fclose(out) == 0)
-    all_write(line, bytes);
+    (void)label_write(STDERR_FILENO, line, bytes);
   free(line);
 }
 
@@ -205,7 +191,7 @@ static void message_take(pending_t *pending, const char *message,
                      ? said_parse(message + head, pending->size)
                      : NULL;
   if (!said) {
-    all_write(message, bytes);
+    (void)label_write(STDERR_FILENO, message, bytes);
     return;
   }
   said_t *equal = equal_find(pending, said);

@@ -24,8 +24,7 @@ typedef struct source {
   size_t bytes, room;
 } source_t;
 
-// Returns false if nobody reads.
-static bool all_write(int to, const char *text, size_t bytes) {
+bool label_write(int to, const char *text, size_t bytes) {
   while (bytes > 0) {
     ssize_t n = write(to, text, bytes);
     if (n < 0 &&
@@ -57,7 +56,7 @@ static bool text_add(source_t *source, const char *text, size_t bytes) {
 
 // Writes the complete line and begins the next one.
 static bool line_write(source_t *source) {
-  bool read = all_write(source->to, source->text, source->bytes);
+  bool read = label_write(source->to, source->text, source->bytes);
   source->bytes = 0;
   return read;
 }

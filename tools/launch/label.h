@@ -4,6 +4,7 @@
 #define SDG_TOOLS_LAUNCH_LABEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "src/base/status.h"
@@ -23,6 +24,9 @@ typedef struct label {
  * It closes its copy of the descriptor `messages` (-1: none). SDG_E_START,
  * SDG_E_NO_MEMORY. */
 sdg_status_t label_start(int size, int messages, label_t *out) SDG_MUST_CHECK;
+
+/* Writes all of a text. Returns false if nobody reads. */
+bool label_write(int to, const char *text, size_t bytes);
 
 /* Closes this process's ends of the pipes. */
 void label_leave(label_t *label);
