@@ -426,31 +426,6 @@ done:
   return status;
 }
 
-// dx is placed by dy: with the owner of each window's centre.
-static sdg_status_t rows_place(const sdg_call_t *call, const sdg_conv_t *conv,
-                               const sdg_tagging_t *tagging,
-                               sdg_placement_t *out) {
-  const sdg_placement_t *y = &tagging->placement[conv->y];
-  const int64_t *extent = call->operand[conv->x].extent;
-  SDG_TRY(sdg_placement_init(y->dims, extent, out));
-  for (int d = 0; d < y->dims; d++) {
-    if (y->split[d].axes == 0)
-      continue;
-    sdg_part_t part;
-    sdg_status_t status = sdg_window_part_adjoint(
-        &conv->spec.window[d], &y->part[d], extent[d], &part);
-    if (status == SDG_OK) {
-      status = sdg_placement_split(out, tagging->mesh, d, &y->split[d], &part);
-      sdg_part_fini(&part);
-    }
-    if (status != SDG_OK) {
-      sdg_placement_fini(out);
-      return status;
-    }
-  }
-  return SDG_OK;
-}
-
 sdg_status_t sdg_conv_data_share(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_plan_t **out_plan) {
@@ -465,8 +440,10 @@ sdg_status_t sdg_conv_data_share(const sdg_call_t *call,
   sdg_tagging_t *placed;
   SDG_TRY(SDG_ALLOCATE(placed, 1, "a tagging"));
   *placed = *tagging;
-  sdg_status_t status =
-      rows_place(call, &conv, tagging, &placed->placement[conv.x]);
+  // dx is placed by dy: with the owner of each window's centre.
+  sdg_status_t status = sdg_window_op_beside(
+      &conv.spec, y, false, tagging->mesh, call->operand[conv.x].extent,
+      &placed->placement[conv.x]);
   if (status == SDG_OK) {
     status = placed_share(call, placed, out_plan);
     sdg_placement_fini(&placed->placement[conv.x]);

@@ -203,10 +203,7 @@ static sdg_status_t whole_split(const sdg_rules_split_t *said, int dim,
     SDG_TRY(sdg_part_divide(extent, said->pieces, SDG_PART_EVEN, 1, &part));
   else
     SDG_TRY(sdg_part_parse(said->parts, extent, said->pieces, &part));
-  sdg_status_t status =
-      sdg_placement_split(out, sdg_job_mesh(), dim, &split, &part);
-  sdg_part_fini(&part);
-  return status;
+  return sdg_placement_take(out, sdg_job_mesh(), dim, &split, &part);
 }
 
 // A dimension that is cut only in matrices is whole in the product.

@@ -92,10 +92,7 @@ static sdg_status_t said_split(const sdg_product_parts_t *m,
                                &product->part[p]);
   sdg_part_t part;
   SDG_TRY(said_part(m, said, whole_extent(tagging, p), &part));
-  sdg_status_t status =
-      sdg_placement_split(out, tagging->mesh, d, &split, &part);
-  sdg_part_fini(&part);
-  return status;
+  return sdg_placement_take(out, tagging->mesh, d, &split, &part);
 }
 
 // Places a factor as the rules state, otherwise cut like the product.
@@ -142,10 +139,7 @@ static sdg_status_t subdivide(const sdg_tagging_t *tagging, int d,
   }
   sdg_part_t part;
   SDG_TRY(sdg_part_from_sizes(pieces * each, size, &part));
-  sdg_status_t status =
-      sdg_placement_split(out, tagging->mesh, d, &split, &part);
-  sdg_part_fini(&part);
-  return status;
+  return sdg_placement_take(out, tagging->mesh, d, &split, &part);
 }
 
 // Decides which rank computes which sums: as `c =` says, otherwise even pieces

@@ -53,10 +53,7 @@ static sdg_status_t y_place(const sdg_call_t *call,
       SDG_TRY(sdg_part_copy(&x->part[d], &part));
     else
       SDG_TRY(sdg_part_parse("even", y->extent[d], x->part[d].pieces, &part));
-    sdg_status_t status =
-        sdg_placement_split(out, tagging->mesh, d, &x->split[d], &part);
-    sdg_part_fini(&part);
-    SDG_TRY(status);
+    SDG_TRY(sdg_placement_take(out, tagging->mesh, d, &x->split[d], &part));
   }
   return SDG_OK;
 }

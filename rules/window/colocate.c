@@ -20,36 +20,14 @@ static bool mixes(const sdg_window_spec_t *spec, int d) {
   return d == 1 && spec->y_channels > 0;
 }
 
-// Cuts dimension d of `out` where the windows' centres place it beside `lead`.
-static sdg_status_t dimension_cut(const sdg_colocation_t *colocation,
-                                  const sdg_window_spec_t *spec,
-                                  const sdg_placement_t *lead, bool of_x, int d,
-                                  sdg_placement_t *out) {
-  int64_t extent = sdg_placement_extent(out, d);
-  sdg_part_t part;
-  if (lead->split[d].axes == 0 || spec->everyones[d])
-    return SDG_OK;
-  SDG_TRY(of_x
-              ? sdg_window_part(&spec->window[d], &lead->part[d], extent, &part)
-              : sdg_window_part_adjoint(&spec->window[d], &lead->part[d],
-                                        extent, &part));
-  sdg_status_t status = sdg_placement_split(out, colocation->tagging.mesh, d,
-                                            &lead->split[d], &part);
-  sdg_part_fini(&part);
-  return status;
-}
-
 static sdg_status_t follow(sdg_colocation_t *colocation,
                            const sdg_window_spec_t *spec, int lead, int index,
                            const int64_t *extent) {
   const sdg_placement_t *of = sdg_colocate_at(colocation, lead);
   sdg_placement_t want;
-  SDG_TRY(sdg_placement_init(of->dims, extent, &want));
-  sdg_status_t status = SDG_OK;
-  for (int d = 0; d < of->dims && status == SDG_OK; d++)
-    status = dimension_cut(colocation, spec, of, lead == spec->x, d, &want);
-  if (status == SDG_OK)
-    status = sdg_colocate_follow(colocation, index, &want, true);
+  SDG_TRY(sdg_window_op_beside(spec, of, lead == spec->x,
+                               colocation->tagging.mesh, extent, &want));
+  sdg_status_t status = sdg_colocate_follow(colocation, index, &want, true);
   sdg_placement_fini(&want);
   return status;
 }

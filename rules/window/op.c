@@ -55,34 +55,38 @@ sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
   return SDG_OK;
 }
 
-// Computes the part of y from the owner of each window's centre.
+sdg_status_t sdg_window_op_beside(const sdg_window_spec_t *spec,
+                                  const sdg_placement_t *of, bool of_x,
+                                  const sdg_mesh_t *mesh, const int64_t *extent,
+                                  sdg_placement_t *out) {
+  sdg_status_t status;
+  SDG_TRY(sdg_placement_init(of->dims, extent, out));
+  for (int d = 0; d < of->dims; d++) {
+    sdg_part_t part;
+    if (of->split[d].axes == 0 || spec->everyones[d])
+      continue;
+    SDG_TRY_GOTO((of_x ? sdg_window_part : sdg_window_part_adjoint)(
+                     &spec->window[d], &of->part[d], extent[d], &part),
+                 fail);
+    SDG_TRY_GOTO(sdg_placement_take(out, mesh, d, &of->split[d], &part), fail);
+  }
+  return SDG_OK;
+fail:
+  sdg_placement_fini(out);
+  return status;
+}
+
 sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
                                  const sdg_tagging_t *tagging,
                                  const sdg_window_spec_t *spec,
                                  sdg_placement_t *out) {
-  const sdg_placement_t *x = &tagging->placement[spec->x];
   int64_t extent[SDG_DIMS_MAX];
   for (int d = 0; d < op->dims; d++)
     extent[d] = op->dim[d].y_extent;
   if (spec->y_channels > 0)
     extent[1] = spec->y_channels;
-  SDG_TRY(sdg_placement_init(op->dims, extent, out));
-  for (int d = 0; d < op->dims; d++) {
-    if (x->split[d].axes == 0 || spec->everyones[d])
-      continue;
-    sdg_part_t part;
-    sdg_status_t status =
-        sdg_window_part(&op->dim[d].window, &x->part[d], extent[d], &part);
-    if (status == SDG_OK) {
-      status = sdg_placement_split(out, tagging->mesh, d, &x->split[d], &part);
-      sdg_part_fini(&part);
-    }
-    if (status != SDG_OK) {
-      sdg_placement_fini(out);
-      return status;
-    }
-  }
-  return SDG_OK;
+  return sdg_window_op_beside(spec, &tagging->placement[spec->x], true,
+                              tagging->mesh, extent, out);
 }
 
 // Finds parts of x from which a program that computes its sizes piece by piece

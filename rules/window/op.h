@@ -81,6 +81,12 @@ sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
 bool sdg_window_op_periodic(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             const sdg_window_spec_t *spec, int d);
+/* Cuts y beside x at the windows' centres; with of_x = false x beside y. `of`
+ * is where the first one is, `extent` are those of the other one. */
+sdg_status_t sdg_window_op_beside(const sdg_window_spec_t *spec,
+                                  const sdg_placement_t *of, bool of_x,
+                                  const sdg_mesh_t *mesh, const int64_t *extent,
+                                  sdg_placement_t *out) SDG_MUST_CHECK;
 sdg_status_t sdg_window_op_place(const sdg_window_op_t *op,
                                  const sdg_tagging_t *tagging,
                                  const sdg_window_spec_t *spec,

@@ -53,10 +53,9 @@ sdg_axes_t sdg_split_all_axes(const sdg_split_t *split) {
   return axes;
 }
 
-sdg_status_t sdg_placement_split(sdg_placement_t *placement,
-                                 const sdg_mesh_t *mesh, int dim,
-                                 const sdg_split_t *split,
-                                 const sdg_part_t *part) {
+static sdg_status_t axes_check(const sdg_placement_t *placement,
+                               const sdg_mesh_t *mesh, int dim,
+                               const sdg_split_t *split, int part_pieces) {
   sdg_axes_t used = 0;
   for (int d = 0; d < placement->dims; d++)
     if (d != dim)
@@ -72,16 +71,34 @@ sdg_status_t sdg_placement_split(sdg_placement_t *placement,
     used |= 1u << axis;
   }
   int pieces = sdg_split_pieces(split, mesh);
-  if (part->pieces != pieces)
-    return sdg_fail(SDG_E_PARTS,
-                    "%d pieces for the %d ranks along the split axes",
-                    part->pieces, pieces);
-  sdg_part_t copy;
-  SDG_TRY(sdg_part_copy(part, &copy));
+  return part_pieces == pieces
+             ? SDG_OK
+             : sdg_fail(SDG_E_PARTS,
+                        "%d pieces for the %d ranks along the split axes",
+                        part_pieces, pieces);
+}
+
+sdg_status_t sdg_placement_take(sdg_placement_t *placement,
+                                const sdg_mesh_t *mesh, int dim,
+                                const sdg_split_t *split, sdg_part_t *part) {
+  sdg_status_t status = axes_check(placement, mesh, dim, split, part->pieces);
+  if (status != SDG_OK) {
+    sdg_part_fini(part);
+    return status;
+  }
   sdg_part_fini(&placement->part[dim]);
-  placement->part[dim] = copy;
+  placement->part[dim] = *part;
   placement->split[dim] = *split;
   return SDG_OK;
+}
+
+sdg_status_t sdg_placement_split(sdg_placement_t *placement,
+                                 const sdg_mesh_t *mesh, int dim,
+                                 const sdg_split_t *split,
+                                 const sdg_part_t *part) {
+  sdg_part_t copy;
+  SDG_TRY(sdg_part_copy(part, &copy));
+  return sdg_placement_take(placement, mesh, dim, split, &copy);
 }
 
 sdg_status_t sdg_placement_like(int dims, const int64_t *extent,
@@ -281,8 +298,7 @@ sdg_status_t sdg_placement_derive(const sdg_mesh_t *mesh, const int *ranks,
     sdg_part_t part;
     SDG_TRY_GOTO(part_derive(mesh, ranks, count, d, &split[d], extent, &part),
                  fail);
-    status = sdg_placement_split(&placement, mesh, d, &split[d], &part);
-    sdg_part_fini(&part);
+    status = sdg_placement_take(&placement, mesh, d, &split[d], &part);
   }
   if (status != SDG_OK)
     goto fail;

@@ -40,6 +40,12 @@ sdg_status_t sdg_placement_split(sdg_placement_t *placement,
                                  const sdg_mesh_t *mesh, int dim,
                                  const sdg_split_t *split,
                                  const sdg_part_t *part) SDG_MUST_CHECK;
+/* The same with the part itself, which the placement then owns. A failure frees
+ * it. */
+sdg_status_t sdg_placement_take(sdg_placement_t *placement,
+                                const sdg_mesh_t *mesh, int dim,
+                                const sdg_split_t *split,
+                                sdg_part_t *part) SDG_MUST_CHECK;
 /* Makes a placement whose dimension d is split as dimension from[d] of `like`,
  * which has the same extent; -1: replicated. */
 sdg_status_t sdg_placement_like(int dims, const int64_t *extent,

@@ -41,10 +41,7 @@ static sdg_status_t placements_make(const sdg_attention_maker_t *m, int like,
   sdg_part_t heads;
   SDG_TRY(sdg_part_divide(extent[HEAD], p->part[TIME].pieces, SDG_PART_EVEN, 1,
                           &heads));
-  sdg_status_t status =
-      sdg_placement_split(&f->by_heads, mesh, HEAD, &p->split[TIME], &heads);
-  sdg_part_fini(&heads);
-  return status;
+  return sdg_placement_take(&f->by_heads, mesh, HEAD, &p->split[TIME], &heads);
 }
 
 static sdg_status_t needs_make(const sdg_attention_maker_t *m,

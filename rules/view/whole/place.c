@@ -63,7 +63,7 @@ static sdg_status_t parts_place(const sdg_call_t *call, int index,
                                 sdg_placement_t *out) {
   const sdg_operand_t *operand = &call->operand[index];
   SDG_TRY(sdg_placement_init(operand->dims, operand->extent, out));
-  sdg_status_t status = SDG_OK;
+  sdg_status_t status;
   for (int i = 0; i < section->splits; i++) {
     const sdg_rules_split_t *said = &section->split[i];
     int d = sdg_dim_index(call->family, said->dim, operand->dims);
@@ -73,10 +73,8 @@ static sdg_status_t parts_place(const sdg_call_t *call, int index,
     SDG_TRY_GOTO(sdg_part_parse(parts_of(said, operand->extent[d]),
                                 operand->extent[d], said->pieces, &part),
                  fail);
-    status = sdg_placement_split(out, sdg_job_mesh(), d, &split[d], &part);
-    sdg_part_fini(&part);
-    if (status != SDG_OK)
-      goto fail;
+    SDG_TRY_GOTO(sdg_placement_take(out, sdg_job_mesh(), d, &split[d], &part),
+                 fail);
   }
   return SDG_OK;
 fail:

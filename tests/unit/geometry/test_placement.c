@@ -89,6 +89,21 @@ START_TEST(group_is_along_the_split_axes) {
 }
 END_TEST
 
+START_TEST(a_part_that_is_taken_belongs_to_the_placement) {
+  sdg_mesh_t mesh = mesh_of("y=2,x=2", 4);
+  const sdg_split_t over_y = {.axes = 1, .axis = {0}};
+  sdg_placement_t p;
+  sdg_part_t two, three;
+  ck_assert(sdg_part_parse("even", 8, 2, &two) == SDG_OK);
+  ck_assert(sdg_part_parse("even", 8, 3, &three) == SDG_OK);
+  ck_assert(sdg_placement_init(2, (int64_t[]){8, 8}, &p) == SDG_OK);
+  ck_assert(sdg_placement_take(&p, &mesh, 0, &over_y, &two) == SDG_OK);
+  ck_assert(sdg_placement_take(&p, &mesh, 0, &over_y, &three) == SDG_E_PARTS);
+  ck_assert_int_eq(p.part[0].pieces, 2);
+  sdg_placement_fini(&p);
+}
+END_TEST
+
 START_TEST(impossible_splits_are_refused_and_change_nothing) {
   sdg_mesh_t mesh = mesh_of("y=2,x=2", 4);
   sdg_placement_t p, before;
@@ -274,6 +289,7 @@ int main(void) {
                  a_placement_is_formatted_like_in_the_first_agreements_line);
   tcase_add_test(cases, format_names_every_split_dimension_and_axis);
   tcase_add_test(cases, group_is_along_the_split_axes);
+  tcase_add_test(cases, a_part_that_is_taken_belongs_to_the_placement);
   tcase_add_test(cases, impossible_splits_are_refused_and_change_nothing);
   tcase_add_test(cases, every_element_has_as_many_owners_as_replicas);
   tcase_add_test(cases, local_extents_give_back_their_placement);
