@@ -14,7 +14,6 @@
 
 #include "src/base/fd.h"
 #include "src/base/hash.h"
-#include "src/base/signal_guard.h"
 #include "src/base/status.h"
 
 enum { LINE_BYTES = 2048, REMEMBERED = 64 };

@@ -21,13 +21,7 @@ enum { PARENT = 4, START = 22, GENERATIONS = 1000 }; // fields of proc(5)
 static bool file_read(int32_t pid, const char *name, char *out, size_t bytes) {
   char path[48];
   snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-  int fd = sdg_fd_raise(open(path, O_RDONLY | O_CLOEXEC));
-  if (fd < 0)
-    return false;
-  ssize_t n = read(fd, out, bytes - 1);
-  close(fd);
-  out[n > 0 ? n : 0] = '\0';
-  return n > 0;
+  return sdg_fd_text(path, 0, out, bytes);
 }
 
 // Reads the number in field `index` of /proc/PID/stat, and the process's

@@ -62,13 +62,7 @@ static bool note_read(const char *name, int rank, char *out, size_t bytes) {
   if (!*folder)
     return false;
   snprintf(path, sizeof path, "%s/%s-%d", folder, name, rank);
-  int fd = sdg_fd_raise(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (fd < 0)
-    return false;
-  ssize_t n = read(fd, out, bytes - 1);
-  close(fd);
-  out[n > 0 ? n : 0] = '\0';
-  return n > 0;
+  return sdg_fd_text(path, O_NOFOLLOW, out, bytes);
 }
 
 // Writes "it ended with status 0" for a rank that `sundog run` saw end.

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
-#include "src/base/signal_guard.h"
 #include "src/bootstrap/process.h"
 
 #define MAGIC UINT64_C(0x7364672d7365676d) // "sdg-segm"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
-#include "src/base/signal_guard.h"
+#include "src/base/fd.h"
 #include "src/base/status.h"
 
 // Copies `pattern` to out, which ends at `end`, and returns where it stopped.

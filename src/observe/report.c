@@ -14,7 +14,7 @@
 
 #include "src/base/json_text.h"
 #include "src/base/options.h"
-#include "src/base/signal_guard.h"
+#include "src/base/fd.h"
 #include "src/job/job.h"
 
 enum { REPORTS_MAX = 10000 }; // most reports of one rank
