@@ -9,7 +9,7 @@
 #include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/stack.h"
-#include "src/exchange/scratch.h"
+#include "src/exchange/device.h"
 
 enum { ALIGN_BYTES = 256 }; // of tensors in scratch
 

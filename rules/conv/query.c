@@ -6,7 +6,7 @@
 #include "rules/vendor/vendor.h"
 #include "rules/window/cost.h"
 #include "rules/window/stack.h"
-#include "src/exchange/scratch.h"
+#include "src/exchange/device.h"
 #include "src/plan/plan.h"
 
 // The workspace of one sub-call. As in the plan, tensors that are not the

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies and fills boxes inside strided device tensors with CUDA runtime calls
- * only; the host never accesses device memory. */
+/* Device memory: copies and fills of boxes inside strided tensors, with CUDA
+ * runtime calls only, as the host never accesses it; and sundog's own buffers.
+ */
 #ifndef SDG_SRC_EXCHANGE_DEVICE_H
 #define SDG_SRC_EXCHANGE_DEVICE_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/base/status.h"
@@ -38,5 +40,27 @@ bool sdg_device_fetch(const sdg_region_t *from, const sdg_region_t *to,
 sdg_status_t sdg_device_zero(const sdg_region_t *region, const int64_t *extent,
                              int dims, int elem_bytes,
                              cudaStream_t stream) SDG_MUST_CHECK;
+
+/* ---- scratch ------------------------------------------------------------- */
+
+/* Buffers of each calling thread; the thread's plans reuse them from call to
+ * call. */
+typedef enum sdg_scratch_kind {
+  SDG_SCRATCH_CALL, /* for one call */
+  SDG_SCRATCH_KEPT, /* for prefetched messages */
+  SDG_SCRATCH_OWN,  /* for a call that no plan makes, while plans run */
+  SDG_SCRATCH_COUNT,
+} sdg_scratch_kind_t;
+
+/* Gets the buffer, at least `bytes` long; NULL for 0 bytes. The buffer only
+ * grows; growing waits for the device. The contents are undefined. Calls of
+ * one thread on different streams must order themselves. */
+sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
+                             void **out_data) SDG_MUST_CHECK;
+/* Returns the bytes of all threads' buffers. */
+size_t sdg_scratch_bytes(void);
+
+/* Call before the device is reset (src/exchange/exchange.h). */
+void sdg_scratch_forget(void);
 
 #endif

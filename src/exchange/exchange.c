@@ -7,7 +7,7 @@
 #include "src/comm/watch.h"
 #include "src/exchange/exec.h"
 #include "src/exchange/graph.h"
-#include "src/exchange/scratch.h"
+#include "src/exchange/device.h"
 #include "src/exchange/tensor_digest.h"
 #include "src/exchange/waits.h"
 #include "src/job/job.h"

@@ -9,7 +9,6 @@
 #include "src/comm/comm.h"
 #include "src/exchange/device.h"
 #include "src/exchange/messages.h"
-#include "src/exchange/scratch.h"
 #include "src/exchange/waits.h"
 #include "src/job/thread.h"
 

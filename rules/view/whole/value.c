@@ -13,7 +13,6 @@
 #include "rules/view/whole/vector_share.h"
 #include "src/exchange/device.h"
 #include "src/exchange/exec.h"
-#include "src/exchange/scratch.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
 #include "src/plan/plan.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much memory scratch takes, on a runtime that hands out addresses only.
-#include "src/exchange/scratch.h"
+#include "src/exchange/device.h"
 
 #include "src/base/vendor.h"
 #include "tests/unit/harness.h"
