@@ -259,12 +259,11 @@ static bool extent_equal(const sdg_placement_t *a, const sdg_placement_t *b,
 
 static sdg_status_t queries_check(const sdg_call_t *call, int index,
                                   const sdg_placement_t *p) {
-  const char *names[SDG_DIMS_MAX];
-  sdg_tagging_names(call->family, SDG_SEQUENCE_DIMS, names);
   for (int d = SDG_SEQUENCE_BEAM; d < SDG_SEQUENCE_DIMS; d++)
     if (p->part[d].pieces > 1)
       return sdg_fail(SDG_E_ATTENTION, "%s: %s of %s is split",
-                      call->entry_name, names[d],
+                      call->entry_name,
+                      sdg_tagging_name(call->family, SDG_SEQUENCE_DIMS, d),
                       sdg_role_name(call->operand[index].role));
   return SDG_OK;
 }

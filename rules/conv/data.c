@@ -23,8 +23,6 @@ static sdg_status_t extents_check(const sdg_conv_t *conv,
                                   const sdg_tagging_t *tagging) {
   const sdg_placement_t *x = &tagging->placement[conv->x];
   const sdg_placement_t *y = &tagging->placement[conv->y];
-  const char *names[SDG_DIMS_MAX];
-  sdg_tagging_names(call->family, x->dims, names);
   if (y->dims != x->dims)
     return sdg_fail(SDG_E_ARGUMENT, "%s: dy of %d dimensions, dx of %d",
                     call->entry_name, y->dims, x->dims);
@@ -45,8 +43,9 @@ static sdg_status_t extents_check(const sdg_conv_t *conv,
         SDG_E_OUTPUT_EXTENT,
         "%s of dx of %s is %s = %lld over the ranks; dy, with %s = %lld, is "
         "the convolution's output for dx of %lld to %lld, for example %s",
-        names[d], call->entry_name, is_text, (long long)is, of_text,
-        (long long)of, (long long)may.lo, (long long)may.hi - 1, part_text);
+        sdg_tagging_name(call->family, x->dims, d), call->entry_name, is_text,
+        (long long)is, of_text, (long long)of, (long long)may.lo,
+        (long long)may.hi - 1, part_text);
   }
   return SDG_OK;
 }

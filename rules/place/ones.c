@@ -41,14 +41,22 @@ static bool reads(const sdg_call_t *call, int index) {
 
 // ---- what is looked up -----------------------------------------------------
 
-// Whether a dimension that some section splits is 1 here.
+static bool all_one(const sdg_tag_vector_t *vector, int d) {
+  for (int r = 0; r < vector->ranks; r++)
+    if (vector->extent[(size_t)r * (size_t)vector->dims + (size_t)d] != 1)
+      return false;
+  return true;
+}
+
+// Whether a dimension that some section splits is 1: on all ranks, or here if
+// `vector` is NULL.
 static bool has_one(const sdg_call_t *call, const sdg_operand_t *operand,
-                    const sdg_rules_t *rules) {
+                    const sdg_tag_vector_t *vector, const sdg_rules_t *rules) {
   for (int s = 0; s < rules->sections; s++) {
     const sdg_section_t *section = &rules->section[s];
     for (int i = 0; i < section->splits && !section->is_local; i++) {
       int d = sdg_dim_index(call->family, section->split[i].dim, operand->dims);
-      if (d >= 0 && operand->extent[d] == 1)
+      if (d >= 0 && (vector ? all_one(vector, d) : operand->extent[d] == 1))
         return true;
     }
   }
@@ -62,7 +70,7 @@ bool sdg_ones_look(sdg_call_t *call, const sdg_rules_t *rules) {
   for (int i = 0; i < call->operands; i++) {
     sdg_operand_t *operand = &call->operand[i];
     bool looked = reads(call, i) && operand->data && operand->elem_bytes > 0 &&
-                  has_one(call, operand, rules);
+                  has_one(call, operand, NULL, rules);
     operand->looked_up = looked && !is_literal(call);
     operand->hint =
         looked ? sdg_hint_of(operand->data,
@@ -77,26 +85,11 @@ static const sdg_tag_vector_t *vector_of(const sdg_operand_t *operand) {
   return sdg_tag_vector(operand->descriptor, operand->generation);
 }
 
-static bool all_one(const sdg_tag_vector_t *vector, int d) {
-  for (int r = 0; r < vector->ranks; r++)
-    if (vector->extent[(size_t)r * (size_t)vector->dims + (size_t)d] != 1)
-      return false;
-  return true;
-}
-
 // Whether such a dimension is 1 on all ranks.
 static bool all_have_one(const sdg_call_t *call, const sdg_operand_t *operand,
                          const sdg_rules_t *rules) {
   const sdg_tag_vector_t *vector = vector_of(operand);
-  for (int s = 0; s < rules->sections && vector; s++) {
-    const sdg_section_t *section = &rules->section[s];
-    for (int i = 0; i < section->splits && !section->is_local; i++) {
-      int d = sdg_dim_index(call->family, section->split[i].dim, operand->dims);
-      if (d >= 0 && all_one(vector, d))
-        return true;
-    }
-  }
-  return false;
+  return vector && has_one(call, operand, vector, rules);
 }
 
 // Whether a section splits the operand. Others may pass the probe on some
@@ -311,11 +304,9 @@ static const char *reading_text(reading_t reading) {
 static sdg_status_t fail(const sdg_call_t *call, int index, int d,
                          const char *what) {
   const sdg_operand_t *operand = &call->operand[index];
-  const char *names[SDG_DIMS_MAX];
-  sdg_tagging_names(call->family, operand->dims, names);
   return sdg_fail(SDG_E_ONE_EACH, "%s of %s: %s is 1 on every rank, %s",
-                  sdg_role_name(operand->role), call->entry_name, names[d],
-                  what);
+                  sdg_role_name(operand->role), call->entry_name,
+                  sdg_tagging_name(call->family, operand->dims, d), what);
 }
 
 // Whether D, H or W has more than one row: it is not the head of a classifier.

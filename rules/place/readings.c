@@ -21,14 +21,12 @@ static sdg_status_t places_check(const sdg_colocation_t *colocation) {
       const sdg_placement_t *of[2] = {&place[colocation->is[i]].placement,
                                       &place[k].placement};
       char text[2][256];
-      const char *names[SDG_DIMS_MAX];
       if (!sdg_placement_extents_equal(of[0], of[1]) ||
           sdg_colocate_same_pieces(of[0], of[1]))
         continue;
-      sdg_tagging_names(colocation->call->family, of[0]->dims, names);
       for (int n = 0; n < 2; n++)
-        sdg_placement_format(of[n], colocation->tagging.mesh, names, text[n],
-                             sizeof text[n]);
+        sdg_tagging_format(colocation->call->family, colocation->tagging.mesh,
+                           of[n], text[n], sizeof text[n]);
       return sdg_fail(
           SDG_E_READINGS,
           "%s of %s is %s according to the other tensors of the call, but %s "
@@ -90,13 +88,10 @@ static sdg_status_t sizes_fail(const sdg_colocation_t *colocation, int index,
                                int k) {
   const int reading[2] = {colocation->is[index], k};
   char text[2][256];
-  const char *names[SDG_DIMS_MAX];
-  for (int n = 0; n < 2; n++) {
-    const sdg_placement_t *p = &colocation->place[index][reading[n]].placement;
-    sdg_tagging_names(colocation->call->family, p->dims, names);
-    sdg_placement_format(p, colocation->tagging.mesh, names, text[n],
-                         sizeof text[n]);
-  }
+  for (int n = 0; n < 2; n++)
+    sdg_tagging_format(colocation->call->family, colocation->tagging.mesh,
+                       &colocation->place[index][reading[n]].placement, text[n],
+                       sizeof text[n]);
   const char *role = sdg_role_name(colocation->call->operand[index].role);
   return sdg_fail(SDG_E_SIZES_READ,
                   "%s of %s is %s, or %s, and the other tensors fit both: say "
@@ -222,11 +217,9 @@ static void readings_format(const sdg_call_t *call,
                             char *out, size_t out_bytes) {
   const sdg_placement_t *pieces = sdg_colocate_at(colocation, index);
   const sdg_tag_vector_t *v = vector_of(call, index);
-  const char *names[SDG_DIMS_MAX];
   char text[256];
   size_t used = 0;
   out[0] = 0;
-  sdg_tagging_names(call->family, pieces->dims, names);
   for (int d = 0; d < pieces->dims && used < out_bytes; d++) {
     if (pieces->part[d].pieces < 2)
       continue;
@@ -234,7 +227,8 @@ static void readings_format(const sdg_call_t *call,
     used += (size_t)snprintf(
         out + used, out_bytes - used,
         "%s%s of %s is %lld (own), or %s = %lld (pieces)", used ? ", " : "",
-        names[d], sdg_role_name(call->operand[index].role),
+        sdg_tagging_name(call->family, pieces->dims, d),
+        sdg_role_name(call->operand[index].role),
         (long long)v->extent[(ptrdiff_t)colocation->tagging.me * v->dims + d],
         text, (long long)sdg_placement_extent(pieces, d));
   }

@@ -15,24 +15,31 @@
 #include "src/call/tag.h"
 #include "src/job/job.h"
 
+const char *sdg_tagging_name(sdg_family_t family, int dims, int d) {
+  sdg_dim_t dim = sdg_dim_at(family, d, dims);
+  return dim == SDG_DIM_COUNT ? "?" : sdg_dim_name(dim);
+}
+
 void sdg_tagging_names(sdg_family_t family, int dims, const char **out) {
-  for (int d = 0; d < dims; d++) {
-    sdg_dim_t dim = sdg_dim_at(family, d, dims);
-    out[d] = dim == SDG_DIM_COUNT ? "?" : sdg_dim_name(dim);
-  }
+  for (int d = 0; d < dims; d++)
+    out[d] = sdg_tagging_name(family, dims, d);
+}
+
+void sdg_tagging_format(sdg_family_t family, const sdg_mesh_t *mesh,
+                        const sdg_placement_t *placement, char *out,
+                        int out_bytes) {
+  const char *names[SDG_DIMS_MAX];
+  sdg_tagging_names(family, placement->dims, names);
+  sdg_placement_format(placement, mesh, names, out, out_bytes);
 }
 
 sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging, int a, int b) {
   const int which[2] = {a, b};
   char text[2][256];
-  for (int k = 0; k < 2; k++) {
-    const sdg_placement_t *placement = &tagging->placement[which[k]];
-    const char *names[SDG_DIMS_MAX];
-    sdg_tagging_names(call->family, placement->dims, names);
-    sdg_placement_format(placement, tagging->mesh, names, text[k],
-                         sizeof text[k]);
-  }
+  for (int k = 0; k < 2; k++)
+    sdg_tagging_format(call->family, tagging->mesh,
+                       &tagging->placement[which[k]], text[k], sizeof text[k]);
   return sdg_fail(SDG_E_OPERANDS_DIFFER, "%s: %s is %s, %s is %s",
                   call->entry_name, sdg_role_name(call->operand[a].role),
                   text[0], sdg_role_name(call->operand[b].role), text[1]);
@@ -94,19 +101,14 @@ static sdg_status_t seen_check(const sdg_call_t *call, int index,
       section->is_local ? "local" : "shard", section->name, seen.yes, seen.no);
 }
 
-static bool is_input(const sdg_call_t *call, int index) {
+static bool is_activation(const sdg_call_t *call, int index, bool output) {
   const sdg_operand_t *operand = &call->operand[index];
-  return sdg_role_is_activation(operand->role) && !operand->is_output;
-}
-
-static bool is_output(const sdg_call_t *call, int index) {
-  const sdg_operand_t *operand = &call->operand[index];
-  return sdg_role_is_activation(operand->role) && operand->is_output;
+  return sdg_role_is_activation(operand->role) && operand->is_output == output;
 }
 
 static bool local_input(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
-    if (is_input(call, i) && call->operand[i].label &&
+    if (is_activation(call, i, false) && call->operand[i].label &&
         call->operand[i].label->is_local)
       return true;
   return false;
@@ -116,7 +118,7 @@ static bool local_input(const sdg_call_t *call) {
 // judged by their output.
 static bool any_input(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
-    if (is_input(call, i))
+    if (is_activation(call, i, false))
       return true;
   return false;
 }
@@ -282,8 +284,9 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     int i = k % call->operands;
     bool outputs = k >= call->operands;
     if (labelled >= 0 ? k != labelled
-        : outputs     ? !is_output(call, i) || !(by_output || (mixes && local))
-                      : !is_input(call, i))
+        : outputs
+            ? !is_activation(call, i, true) || !(by_output || (mixes && local))
+            : !is_activation(call, i, false))
       continue;
     sdg_seen_t seen;
     lead = i;
@@ -327,12 +330,9 @@ const sdg_section_t *sdg_tagging_beside(const sdg_call_t *call,
 sdg_status_t sdg_tagging_by(const sdg_call_t *call, const sdg_rules_t *rules,
                             int index, sdg_tagging_t *out) {
   sdg_seen_t seen;
-  bool labelled = false;
   const sdg_section_t *section = sdg_place_section(call, index, rules, &seen);
   SDG_TRY(seen_check(call, index, section, seen));
-  for (int i = 0; i < call->operands; i++)
-    labelled |= call->operand[i].label != NULL;
-  return operands_place(call, section, rules, labelled, out);
+  return operands_place(call, section, rules, any_label(call), out);
 }
 
 // Whether a spatial dimension has more than one element on some rank.
@@ -387,15 +387,14 @@ void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   if (sdg_job_rank() != 0 || atomic_load_explicit(&said, memory_order_relaxed))
     return;
   char text[512];
-  const char *names[SDG_DIMS_MAX];
   for (int i = 0; i < call->operands; i++) {
     const sdg_placement_t *placement = &tagging->placement[i];
     if (placement->dims == 0 || !sdg_placement_axes(placement))
       continue;
     if (atomic_exchange(&said, true))
       return;
-    sdg_tagging_names(call->family, placement->dims, names);
-    sdg_placement_format(placement, tagging->mesh, names, text, sizeof text);
+    sdg_tagging_format(call->family, tagging->mesh, placement, text,
+                       sizeof text);
     char own[256];
     own_format(tagging->mesh, own, sizeof own);
     sdg_log("%s, view %s%s", text,

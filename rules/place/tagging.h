@@ -62,7 +62,12 @@ sdg_status_t sdg_tagging_differ(const sdg_call_t *call,
 sdg_status_t sdg_tagging_sure(const sdg_call_t *call,
                               const sdg_tagging_t *tagging) SDG_MUST_CHECK;
 
-/* Names of a tensor's dimensions for messages; out has SDG_DIMS_MAX. */
+/* For messages: the name of dimension `d` of a tensor of `dims`; all names, out
+ * has SDG_DIMS_MAX; a placement with them. */
+const char *sdg_tagging_name(sdg_family_t family, int dims, int d);
 void sdg_tagging_names(sdg_family_t family, int dims, const char **out);
+void sdg_tagging_format(sdg_family_t family, const sdg_mesh_t *mesh,
+                        const sdg_placement_t *placement, char *out,
+                        int out_bytes);
 
 #endif

@@ -82,17 +82,15 @@ static sdg_status_t cut_check(const sdg_call_t *call,
                               const sdg_tagging_t *tagging) {
   const sdg_placement_t *placement = &tagging->placement[0];
   sdg_split_t split[SDG_DIMS_MAX];
-  const char *names[SDG_DIMS_MAX];
   if (!sdg_place_splits(tagging->section, call->family, placement->dims, split))
     return SDG_OK;
-  sdg_tagging_names(call->family, placement->dims, names);
   for (int d = 0; d < placement->dims; d++)
     if (split[d].axes && !placement->split[d].axes &&
         sdg_split_pieces(&split[d], tagging->mesh) > 1)
       return sdg_fail(
           SDG_E_SPLIT_DIMENSION,
           "%s: %s is 1 on every rank, which may be pieces or copies",
-          call->entry_name, names[d]);
+          call->entry_name, sdg_tagging_name(call->family, placement->dims, d));
   return SDG_OK;
 }
 

@@ -40,13 +40,9 @@ static sdg_status_t sides_check(const sdg_call_t *call,
   if (equal && x->type == y->type)
     return SDG_OK;
   char text[2][256];
-  const char *names[SDG_DIMS_MAX];
-  for (int i = X; i <= Y; i++) {
-    const sdg_placement_t *placement = &tagging->placement[i];
-    sdg_tagging_names(call->family, placement->dims, names);
-    sdg_placement_format(placement, tagging->mesh, names, text[i],
-                         sizeof text[i]);
-  }
+  for (int i = X; i <= Y; i++)
+    sdg_tagging_format(call->family, tagging->mesh, &tagging->placement[i],
+                       text[i], sizeof text[i]);
   return sdg_fail(SDG_E_OPERANDS_DIFFER,
                   "%s: x of %d dimensions and type %d is %s, y of %d and type "
                   "%d is %s",

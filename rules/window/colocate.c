@@ -104,16 +104,14 @@ static sdg_status_t input_check(const sdg_colocation_t *colocation,
   const sdg_call_t *call = colocation->call;
   const sdg_placement_t *x = sdg_colocate_at(colocation, spec->x);
   const sdg_placement_t *other = other_input(colocation, spec);
-  const char *names[SDG_DIMS_MAX];
   char text[2][256];
   if (!other || colocation->is[spec->x] < 0 || !by_tag(colocation, spec->x) ||
       sdg_ones_are_known(call, spec->x, colocation->tagging.section))
     return SDG_OK;
-  sdg_tagging_names(call->family, x->dims, names);
-  sdg_placement_format(x, colocation->tagging.mesh, names, text[0],
-                       sizeof text[0]);
-  sdg_placement_format(other, colocation->tagging.mesh, names, text[1],
-                       sizeof text[1]);
+  const sdg_placement_t *reading[2] = {x, other};
+  for (int n = 0; n < 2; n++)
+    sdg_tagging_format(call->family, colocation->tagging.mesh, reading[n],
+                       text[n], sizeof text[n]);
   return sdg_fail(
       SDG_E_READINGS,
       "x of %s may be %s, or %s, and y has the same size in both cases: tag x",

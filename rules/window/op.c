@@ -164,13 +164,12 @@ static sdg_status_t empty_check(const sdg_window_op_t *op,
       while (sdg_split_piece(&op->y_placement.split[d], tagging->mesh,
                              tagging->rank_list[owner]) != piece)
         owner++;
-      const char *names[SDG_DIMS_MAX];
       char text[256];
-      sdg_tagging_names(call->family, op->dims, names);
       sdg_part_format(part, text, sizeof text);
       return sdg_fail(SDG_E_EMPTY_SHARD, "rank %d: %s of y of %s is %s",
-                      tagging->rank_list[owner], names[d], call->entry_name,
-                      text);
+                      tagging->rank_list[owner],
+                      sdg_tagging_name(call->family, op->dims, d),
+                      call->entry_name, text);
     }
   }
   return SDG_OK;
