@@ -69,7 +69,8 @@
   X(cudaStreamIsCapturing)                                                     \
   X(cudaStreamQuery)                                                           \
   X(cudaStreamSynchronize)                                                     \
-  X(cudaStreamWaitEvent)
+  X(cudaStreamWaitEvent)                                                       \
+  X(cudaThreadExchangeStreamCaptureMode)
 
 typedef struct host_runtime {
 #define X(name) __typeof__(&name) name;

@@ -233,6 +233,12 @@ START_TEST(streams_and_events_are_the_runtimes) {
   OK(cuEventDestroy(second));
   OK(cuStreamDestroy(stream));
   IS(cuStreamQuery((CUstream)(uintptr_t)0x1000), CUDA_ERROR_INVALID_HANDLE);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  enum cudaStreamCaptureMode found = cudaStreamCaptureModeGlobal;
+  OK(cuThreadExchangeStreamCaptureMode(&mode));
+  ck_assert_int_eq(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  OK(cudaThreadExchangeStreamCaptureMode(&found));
+  ck_assert_int_eq(found, cudaStreamCaptureModeRelaxed);
 }
 END_TEST
 

@@ -66,6 +66,18 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
   return result;
 }
 
+// So have the modes.
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  CUresult result = host_cu_ready();
+  RETURN_IF(result, result);
+  RETURN_IF(!mode, CUDA_ERROR_INVALID_VALUE);
+  enum cudaStreamCaptureMode exchanged = (enum cudaStreamCaptureMode) * mode;
+  result = RT(cudaThreadExchangeStreamCaptureMode(&exchanged));
+  if (result == CUDA_SUCCESS)
+    *mode = (CUstreamCaptureMode)exchanged;
+  return result;
+}
+
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
   CUresult result = host_cu_ready();
   return result ? result : RT(cudaLaunchHostFunc(stream, function, data));
