@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions in the calls that XLA makes for them: every plan that mode B and
+// then mode A propose is timed; engine and knobs of one are read back, as an
+// autotuning cache keeps them, and a plan is built from them; and a plan goes
+// through text, whose first execution is cudnn-frontend's, inside a capture,
+// with one pointer for all tensors.
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "tests/clients/graphs/build.h"
+#include "tests/clients/graphs/layer.h"
+
+enum { TENSORS = 4 };
+static const int order[TENSORS] = {LAYER_X, LAYER_W, LAYER_BIAS, LAYER_Y};
+static const int64_t uids[TENSORS] = {1, 2, 3, 4};
+
+// relu(conv(x, w) + bias)
+static build_t graph_of(cudnnHandle_t handle, const layer_t *l) {
+  build_t conv = build_conv(l->stride, l->padding), tensor[TENSORS];
+  for (int i = 0; i < TENSORS; i++)
+    tensor[i] = build_tensor(uids[i], CUDNN_DATA_FLOAT, l->dim[order[i]], 32);
+  build_t sum = build_tensor(-10, CUDNN_DATA_FLOAT, l->dim[LAYER_Y], 32);
+  build_t biased = build_tensor(-11, CUDNN_DATA_FLOAT, l->dim[LAYER_Y], 32);
+  build_t ops[3] = {
+      build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)};
+  const double one = 1, zero = 0;
+  BUILD_GIVE(ops[0], OPERATION_CONVOLUTION_FORWARD_X, tensor[0]);
+  BUILD_GIVE(ops[0], OPERATION_CONVOLUTION_FORWARD_W, tensor[1]);
+  BUILD_GIVE(ops[0], OPERATION_CONVOLUTION_FORWARD_Y, sum);
+  BUILD_GIVE(ops[0], OPERATION_CONVOLUTION_FORWARD_CONV_DESC, conv);
+  BUILD_SET(ops[0], OPERATION_CONVOLUTION_FORWARD_ALPHA, DOUBLE, 1, &one);
+  BUILD_SET(ops[0], OPERATION_CONVOLUTION_FORWARD_BETA, DOUBLE, 1, &zero);
+  CHECK(cudnnBackendFinalize(ops[0]));
+  ops[1] = build_pointwise(CUDNN_POINTWISE_ADD, sum, tensor[2], biased);
+  ops[2] = build_pointwise(CUDNN_POINTWISE_RELU_FWD, biased, NULL, tensor[3]);
+  for (int i = 0; i < TENSORS; i++)
+    build_destroy(tensor[i]);
+  build_destroy(sum);
+  build_destroy(biased);
+  build_destroy(conv);
+  return build_graph(handle, ops, 3);
+}
+
+static cudnnStatus_t run(cudnnHandle_t handle, build_t plan, int64_t workspace,
+                         const layer_t *l) {
+  void *pointers[TENSORS], *space = NULL;
+  for (int i = 0; i < TENSORS; i++)
+    pointers[i] = l->device[order[i]];
+  if (workspace)
+    CHECK(cudaMalloc(&space, (size_t)workspace));
+  cudnnStatus_t status =
+      build_execute(handle, plan, uids, pointers, TENSORS, space);
+  CHECK(cudaFree(space));
+  return status;
+}
+
+// The same engine and knobs in a configuration of its own.
+static build_t config_again(build_t graph, build_t config) {
+  enum { ROOM = CUDNN_KNOB_TYPE_COUNTS };
+  build_t engine = build_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR), knob[ROOM];
+  int64_t id, count;
+  for (int i = 0; i < ROOM; i++)
+    knob[i] = build_create(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+  BUILD_GET(config, ENGINECFG_ENGINE, BACKEND_DESCRIPTOR, 1, &count, &engine);
+  BUILD_GET(engine, ENGINE_GLOBAL_INDEX, INT64, 1, &count, &id);
+  BUILD_GET(config, ENGINECFG_KNOB_CHOICES, BACKEND_DESCRIPTOR, ROOM, &count,
+            knob);
+  build_destroy(engine);
+  engine = build_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  BUILD_GIVE(engine, ENGINE_OPERATION_GRAPH, graph);
+  BUILD_SET(engine, ENGINE_GLOBAL_INDEX, INT64, 1, &id);
+  CHECK(cudnnBackendFinalize(engine));
+  build_t again = build_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  BUILD_GIVE(again, ENGINECFG_ENGINE, engine);
+  build_t choice[ROOM];
+  for (int64_t i = 0; i < count; i++) {
+    cudnnBackendKnobType_t type;
+    int64_t value, got;
+    BUILD_GET(knob[i], KNOB_CHOICE_KNOB_TYPE, KNOB_TYPE, 1, &got, &type);
+    BUILD_GET(knob[i], KNOB_CHOICE_KNOB_VALUE, INT64, 1, &got, &value);
+    choice[i] = build_create(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    BUILD_SET(choice[i], KNOB_CHOICE_KNOB_TYPE, KNOB_TYPE, 1, &type);
+    BUILD_SET(choice[i], KNOB_CHOICE_KNOB_VALUE, INT64, 1, &value);
+    CHECK(cudnnBackendFinalize(choice[i]));
+  }
+  if (count)
+    BUILD_SET(again, ENGINECFG_KNOB_CHOICES, BACKEND_DESCRIPTOR, count, choice);
+  CHECK(cudnnBackendFinalize(again));
+  for (int64_t i = 0; i < count; i++)
+    build_destroy(choice[i]);
+  for (int i = 0; i < ROOM; i++)
+    build_destroy(knob[i]);
+  build_destroy(engine);
+  return again;
+}
+
+// As cudnn-frontend warms up what it has read: its status does not matter.
+static void warm_up(cudnnHandle_t handle, build_t plan) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  void *memory, *pointers[TENSORS];
+  CHECK(cudnnGetStream(handle, &stream));
+  cudaStream_t own = NULL;
+  if (!stream) { // the legacy stream cannot be captured
+    CHECK(cudaStreamCreate(&own));
+    CHECK(cudnnSetStream(handle, own));
+  }
+  CHECK(
+      cudaStreamBeginCapture(own ? own : stream, cudaStreamCaptureModeRelaxed));
+  CHECK(cudaMalloc(&memory, 1 << 20));
+  for (int i = 0; i < TENSORS; i++)
+    pointers[i] = memory;
+  (void)build_execute(handle, plan, uids, pointers, TENSORS, memory);
+  CHECK(cudaStreamEndCapture(own ? own : stream, &graph));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaFree(memory));
+  CHECK(cudnnSetStream(handle, stream));
+  if (own)
+    CHECK(cudaStreamDestroy(own));
+}
+
+static build_t plan_through_text(cudnnHandle_t handle, build_t plan) {
+  int64_t bytes;
+  BUILD_GET(plan, EXECUTION_PLAN_JSON_REPRESENTATION, CHAR, 0, &bytes, NULL);
+  char *text = malloc((size_t)bytes);
+  CHECK(!text);
+  BUILD_GET(plan, EXECUTION_PLAN_JSON_REPRESENTATION, CHAR, bytes, &bytes,
+            text);
+  build_t again = build_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  BUILD_SET(again, EXECUTION_PLAN_HANDLE, HANDLE, 1, &handle);
+  BUILD_SET(again, EXECUTION_PLAN_JSON_REPRESENTATION, CHAR, bytes, text);
+  CHECK(cudnnBackendFinalize(again));
+  free(text);
+  return again;
+}
+
+static void plan_check(cudnnHandle_t handle, build_t plan, const layer_t *l,
+                       const char *name) {
+  int64_t workspace;
+  BUILD_GET(plan, EXECUTION_PLAN_WORKSPACE_SIZE, INT64, 1, NULL, &workspace);
+  layer_clear(l, LAYER_FUSED);
+  CHECK(run(handle, plan, workspace, l));
+  layer_check(l, LAYER_FUSED, name);
+}
+
+int main(void) {
+  static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_B,
+                                                 CUDNN_HEUR_MODE_A};
+  cudnnHandle_t handle;
+  layer_t l;
+  CHECK(cudnnCreate(&handle));
+  layer_init(&l, 3, 8, 4, 16, 10, 3, 1, 1);
+  // XLA adds no residual here.
+  memset(l.host[LAYER_Z], 0,
+         (size_t)(l.dim[LAYER_Z][0] * l.dim[LAYER_Z][1] * l.dim[LAYER_Z][2] *
+                  l.dim[LAYER_Z][3]) *
+             sizeof(float));
+  build_t graph = graph_of(handle, &l), kept = NULL;
+  for (int m = 0; m < 2; m++) {
+    build_t config[BUILD_CONFIGS];
+    int64_t count = build_configs(graph, modes[m], config);
+    for (int64_t i = 0; i < count; i++) {
+      int64_t workspace;
+      build_t plan = build_plan(handle, config[i], &workspace);
+      if (plan) {
+        plan_check(handle, plan, &l, m ? "mode A" : "mode B");
+        build_destroy(plan);
+      }
+      if (plan && !kept)
+        kept = config_again(graph, config[i]);
+      build_destroy(config[i]);
+    }
+  }
+  int64_t workspace;
+  CHECK(!kept);
+  build_t plan = build_plan(handle, kept, &workspace);
+  CHECK(!plan);
+  build_destroy(kept);
+  build_destroy(graph);
+  plan_check(handle, plan, &l, "engine and knobs read back");
+  build_t read = plan_through_text(handle, plan);
+  build_destroy(plan);
+  warm_up(handle, read);
+  plan_check(handle, read, &l, "read from text");
+  build_destroy(read);
+  layer_fini(&l);
+  CHECK(cudnnDestroy(handle));
+  return EXIT_SUCCESS;
+}
