@@ -112,10 +112,10 @@ cudnnStatus_t host_check_matmul(host_object_t *op) {
   host_extents_t a = host_extents_of(op, CUDNN_ATTR_OPERATION_MATMUL_ADESC);
   host_extents_t b = host_extents_of(op, CUDNN_ATTR_OPERATION_MATMUL_BDESC);
   host_extents_t c = host_extents_of(op, CUDNN_ATTR_OPERATION_MATMUL_CDESC);
-  REFUSE_IF(a.rank == 0 && b.rank == 0 && c.rank == 0, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(a.rank != b.rank || a.rank != c.rank, CUDNN_STATUS_NOT_SUPPORTED);
   int m = a.rank - 2, n = a.rank - 1;
+  REFUSE_IF(a.rank != c.rank, CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(m < 0, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(a.rank != b.rank, CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(a.dim[n] != b.dim[m] || a.dim[m] != c.dim[m] ||
                 b.dim[n] != c.dim[n],
             CUDNN_STATUS_BAD_PARAM);

@@ -85,9 +85,6 @@ cudnnStatus_t host_check_norm_backward(host_object_t *op) {
   REFUSE_IF((mode == CUDNN_RMS_NORM) == mean, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(scale != host_operand_there(op, BACKWARD(DSCALE_DESC)),
             CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(host_operand_there(op, BACKWARD(EPSILON_DESC)) &&
-                !by_value(op, BACKWARD(EPSILON_DESC)),
-            CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(mode != CUDNN_BATCH_NORM &&
                 host_operand_there(op, BACKWARD(PEER_STAT_DESCS)),
             CUDNN_STATUS_BAD_PARAM);
@@ -102,5 +99,8 @@ cudnnStatus_t host_check_norm_backward(host_object_t *op) {
   REFUSE_IF(host_operand_there(op, BACKWARD(DBIAS_DESC)) &&
                 !same_shape(op, BACKWARD(SCALE_DESC), BACKWARD(DBIAS_DESC)),
             CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH);
+  REFUSE_IF(host_operand_there(op, BACKWARD(EPSILON_DESC)) &&
+                !by_value(op, BACKWARD(EPSILON_DESC)),
+            CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
 }

@@ -46,15 +46,40 @@ int64_t host_list_at(host_object_t *object, cudnnBackendAttributeName_t name,
                                             : value->slot[at].integer;
 }
 
-// Vectors of int8 have 4 or 32 elements.
-static cudnnStatus_t check_vectors(host_object_t *tensor, int64_t rank) {
+// Vectors of int8 have 4 or 32 elements, those of uint8 have 4; the count of
+// other types has no meaning.
+static cudnnStatus_t check_vectors(host_object_t *tensor, int type,
+                                   int64_t rank) {
   int64_t count =
       host_object_integer(tensor, CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
   int64_t dimension =
       host_object_integer(tensor, CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1);
-  REFUSE_IF(count < 1 || (count & (count - 1)) != 0,
-            CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(dimension > rank, CUDNN_STATUS_BAD_PARAM);
+  bool bytes = type == CUDNN_DATA_INT8 || type == CUDNN_DATA_UINT8;
+  REFUSE_IF(bytes && count != 1 && count != 4 &&
+                !(count == 32 && type == CUDNN_DATA_INT8),
+            CUDNN_STATUS_NOT_SUPPORTED);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// The offsets of a ragged tensor: one more than the sequences, 1 elsewhere.
+static cudnnStatus_t check_ragged(host_object_t *tensor) {
+  host_object_t *offsets =
+      host_object_child(tensor, CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC);
+  if (!offsets)
+    return CUDNN_STATUS_SUCCESS;
+  REFUSE_IF(!offsets->finalized, CUDNN_STATUS_BAD_PARAM);
+  int64_t type = host_object_integer(offsets, CUDNN_ATTR_TENSOR_DATA_TYPE,
+                                     CUDNN_DATA_FLOAT);
+  REFUSE_IF(type != CUDNN_DATA_INT32 && type != CUDNN_DATA_INT64,
+            CUDNN_STATUS_BAD_PARAM);
+  const host_value_t *dim = HOST_VALUE(tensor, TENSOR_DIMENSIONS);
+  host_extents_t extents = host_extents(offsets);
+  for (int i = 0; i < extents.rank; i++)
+    REFUSE_IF(
+        extents.dim[i] != 1 &&
+            (i >= dim->count || extents.dim[i] != dim->slot[i].integer + 1),
+        CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -85,5 +110,6 @@ cudnnStatus_t host_check_tensor(host_object_t *tensor) {
   bool by_value =
       host_object_integer(tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0) != 0;
   REFUSE_IF(by_value && elements != 1, CUDNN_STATUS_BAD_PARAM);
-  return check_vectors(tensor, dim->count);
+  cudnnStatus_t status = check_vectors(tensor, type, dim->count);
+  return status ? status : check_ragged(tensor);
 }

@@ -98,7 +98,7 @@ cudnnStatus_t host_config_read(host_object_t *config, host_config_t *out,
     out->knob[i].type = (cudnnBackendKnobType_t)host_object_integer(
         choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, 0);
     out->knob[i].value =
-        host_object_integer(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
+        host_object_integer(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1);
   }
   *out_graph =
       host_object_child(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH)->graph;

@@ -15,6 +15,11 @@ cudnnStatus_t host_check_pack(host_object_t *pack) {
   const host_value_t *ids = HOST_VALUE(pack, VARIANT_PACK_UNIQUE_IDS);
   const host_value_t *pointers = HOST_VALUE(pack, VARIANT_PACK_DATA_POINTERS);
   REFUSE_IF(ids->count != pointers->count, CUDNN_STATUS_BAD_PARAM);
+  bool shapes = HOST_VALUE(pack, VARIANT_PACK_OVERRIDE_SHAPES)->count > 0 &&
+                HOST_VALUE(pack, VARIANT_PACK_OVERRIDE_STRIDES)->count > 0;
+  REFUSE_IF(HOST_VALUE(pack, VARIANT_PACK_OVERRIDE_UNIQUE_IDS)->count > 0 &&
+                !shapes,
+            CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
 }
 

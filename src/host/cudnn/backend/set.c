@@ -91,6 +91,11 @@ static cudnnStatus_t check_child(const host_attribute_t *attribute,
                 !child->finalized,
             CUDNN_STATUS_NOT_INITIALIZED);
   REFUSE_IF(attribute->child != (int)child->kind, CUDNN_STATUS_BAD_PARAM);
+  // A reference of a tensor to itself would keep it for ever, and one to a
+  // tensor that is not finalized could close such a circle later.
+  REFUSE_IF(attribute->kind == CUDNN_BACKEND_TENSOR_DESCRIPTOR &&
+                !child->finalized,
+            CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
 }
 
