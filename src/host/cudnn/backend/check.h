@@ -39,6 +39,7 @@ cudnnStatus_t host_check_reduction_op(host_object_t *op);
 cudnnStatus_t host_check_reshape(host_object_t *op);
 cudnnStatus_t host_check_concat(host_object_t *op);
 cudnnStatus_t host_check_rng(host_object_t *rng);
+cudnnStatus_t host_check_rng_op(host_object_t *op);
 cudnnStatus_t host_check_norm_forward(host_object_t *op);
 cudnnStatus_t host_check_norm_backward(host_object_t *op);
 cudnnStatus_t host_check_pack(host_object_t *pack);

@@ -113,9 +113,8 @@ cudnnStatus_t host_check_matmul(host_object_t *op) {
   host_extents_t b = host_extents_of(op, CUDNN_ATTR_OPERATION_MATMUL_BDESC);
   host_extents_t c = host_extents_of(op, CUDNN_ATTR_OPERATION_MATMUL_CDESC);
   int m = a.rank - 2, n = a.rank - 1;
-  REFUSE_IF(a.rank != c.rank, CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(a.rank != b.rank || a.rank != c.rank, CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(m < 0, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(a.rank != b.rank, CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(a.dim[n] != b.dim[m] || a.dim[m] != c.dim[m] ||
                 b.dim[n] != c.dim[n],
             CUDNN_STATUS_BAD_PARAM);
@@ -215,4 +214,23 @@ cudnnStatus_t host_check_rng(host_object_t *rng) {
     return CUDNN_STATUS_SUCCESS;
   }
   return host_refuse(CUDNN_STATUS_BAD_PARAM, "unknown distribution");
+}
+
+// One number in memory.
+static bool is_single(host_object_t *tensor) {
+  host_extents_t extents = host_extents(tensor);
+  for (int i = 0; i < extents.rank; i++)
+    if (extents.dim[i] != 1 ||
+        host_list_at(tensor, CUDNN_ATTR_TENSOR_STRIDES, i, 1) != 1)
+      return false;
+  return true;
+}
+
+cudnnStatus_t host_check_rng_op(host_object_t *op) {
+  host_object_t *seed = host_object_child(op, CUDNN_ATTR_OPERATION_RNG_SEED);
+  host_object_t *offset =
+      host_object_child(op, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC);
+  REFUSE_IF(seed && !is_single(seed), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(offset && !is_single(offset), CUDNN_STATUS_BAD_PARAM);
+  return CUDNN_STATUS_SUCCESS;
 }

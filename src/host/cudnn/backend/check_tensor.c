@@ -66,9 +66,9 @@ static cudnnStatus_t check_vectors(host_object_t *tensor, int type,
 static cudnnStatus_t check_ragged(host_object_t *tensor) {
   host_object_t *offsets =
       host_object_child(tensor, CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC);
-  if (!offsets)
+  if (HOST_VALUE(tensor, TENSOR_RAGGED_OFFSET_DESC)->count == 0)
     return CUDNN_STATUS_SUCCESS;
-  REFUSE_IF(!offsets->finalized, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!offsets, CUDNN_STATUS_BAD_PARAM); // was not finalized
   int64_t type = host_object_integer(offsets, CUDNN_ATTR_TENSOR_DATA_TYPE,
                                      CUDNN_DATA_FLOAT);
   REFUSE_IF(type != CUDNN_DATA_INT32 && type != CUDNN_DATA_INT64,

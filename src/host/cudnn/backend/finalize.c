@@ -23,6 +23,7 @@ static cudnnStatus_t (*const checks[HOST_KIND_COUNT])(host_object_t *) = {
     [OP(RESHAPE)] = host_check_reshape,
     [OP(CONCAT)] = host_check_concat,
     [KIND(RNG)] = host_check_rng,
+    [OP(RNG)] = host_check_rng_op,
     [OP(NORM_FORWARD)] = host_check_norm_forward,
     [OP(NORM_BACKWARD)] = host_check_norm_backward,
     [KIND(OPERATIONGRAPH)] = host_build_graph,

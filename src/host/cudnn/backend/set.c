@@ -91,11 +91,6 @@ static cudnnStatus_t check_child(const host_attribute_t *attribute,
                 !child->finalized,
             CUDNN_STATUS_NOT_INITIALIZED);
   REFUSE_IF(attribute->child != (int)child->kind, CUDNN_STATUS_BAD_PARAM);
-  // A reference of a tensor to itself would keep it for ever, and one to a
-  // tensor that is not finalized could close such a circle later.
-  REFUSE_IF(attribute->kind == CUDNN_BACKEND_TENSOR_DESCRIPTOR &&
-                !child->finalized,
-            CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -130,7 +125,8 @@ static cudnnStatus_t check_values(const host_attribute_t *attribute,
   return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t store(host_value_t *value,
+static cudnnStatus_t store(const host_attribute_t *attribute,
+                           host_value_t *value,
                            cudnnBackendAttributeType_t type, int64_t count,
                            const void *values) {
   bool descriptor = type == CUDNN_TYPE_BACKEND_DESCRIPTOR;
@@ -138,6 +134,11 @@ static cudnnStatus_t store(host_value_t *value,
   // No operand: as if not set.
   if (descriptor && count == 1 && !children[0])
     return host_value_resize(value, type, 0);
+  // Refused when the tensor is finalized. A reference could close a circle of
+  // tensors, which would never be freed.
+  if (descriptor && attribute->kind == CUDNN_BACKEND_TENSOR_DESCRIPTOR &&
+      !children[0]->finalized)
+    return host_value_resize(value, type, 1);
   // The new children may be the old ones.
   for (int64_t i = 0; descriptor && i < count; i++)
     host_object_retain(children[i]);
@@ -180,6 +181,6 @@ cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
   // Text is text whatever type the program calls it.
   cudnnBackendAttributeType_t type =
       attribute->types == UINT32_MAX ? CUDNN_TYPE_CHAR : attributeType;
-  return store(host_object_value(object, attributeName), type, elementCount,
-               arrayOfElements);
+  return store(attribute, host_object_value(object, attributeName), type,
+               elementCount, arrayOfElements);
 }
