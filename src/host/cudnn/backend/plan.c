@@ -3,8 +3,12 @@
 // or read from text.
 #include "src/host/cudnn/backend/engine.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "src/host/cudnn/compute/compute.h"
 
 char *host_value_text(const host_value_t *value) {
   char *text = calloc((size_t)value->count + 1, 1);
@@ -23,6 +27,20 @@ cudnnStatus_t host_value_put_text(host_value_t *value, const char *text) {
   return status;
 }
 
+// NVIDIA's library says nothing of a graph that no engine takes: it proposes
+// nothing. The first one is told on stderr, each one by the last error.
+static void explain(const host_graph_t *graph) {
+  static _Atomic int said;
+  const char *why = host_plan_refuses(graph);
+  if (!why)
+    return;
+  (void)host_refuse(CUDNN_STATUS_NOT_SUPPORTED, why);
+  if (atomic_exchange(&said, 1) == 0)
+    fprintf(stderr, "sundog host device: no engine takes a graph: %s%s\n",
+            host_graph_lacks(graph) ? "the host device does not compute " : "",
+            why);
+}
+
 // The room for results; heuristics of NVIDIA's library propose up to 40.
 enum { RESULTS = 64 };
 
@@ -38,6 +56,8 @@ cudnnStatus_t host_finalize_heuristic(host_object_t *heuristic) {
   int count = host_plan_configs(graph->graph, mode, RESULTS, config);
   if (count > RESULTS)
     count = RESULTS;
+  if (count == 0)
+    explain(graph->graph);
   host_value_t *results = HOST_VALUE(heuristic, ENGINEHEUR_RESULTS);
   cudnnStatus_t status =
       host_value_resize(results, CUDNN_TYPE_BACKEND_DESCRIPTOR, count);

@@ -393,6 +393,39 @@ START_TEST(a_plan_is_read_from_its_text) {
 }
 END_TEST
 
+START_TEST(what_is_not_computed_is_refused_by_name) {
+  cudnnHandle_t handle;
+  OK(cudnnCreate(&handle));
+  descriptor_t how = create(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  descriptor_t op = create(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  OK(cudnnBackendFinalize(how));
+  GIVE(op, OPERATION_MATMUL_DESC, how);
+  GIVE(op, OPERATION_MATMUL_ADESC, tensor(1, IN_MEMORY, 1, 1, 8, 16));
+  GIVE(op, OPERATION_MATMUL_BDESC, tensor(2, IN_MEMORY, 1, 1, 16, 8));
+  GIVE(op, OPERATION_MATMUL_CDESC, tensor(3, IN_MEMORY, 1, 1, 8, 8));
+  OK(cudnnBackendFinalize(op));
+  descriptor_t of = graph_of(handle, 1, &op);
+  descriptor_t heuristic = create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  SET(heuristic, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &of);
+  OK(cudnnBackendFinalize(heuristic));
+  int64_t count = -1, index = 0;
+  char said[256] = "";
+  cudnnGetLastErrorString(said, sizeof said);
+  ck_assert_ptr_nonnull(strstr(said, "operation MATMUL"));
+  OK(cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, NULL));
+  ck_assert_int_eq(count, 0);
+  OK(cudnnBackendDestroyDescriptor(heuristic));
+  descriptor_t engine = create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  GIVE(engine, ENGINE_OPERATION_GRAPH, of);
+  SET(engine, ENGINE_GLOBAL_INDEX, INT64, 1, &index);
+  ck_assert_int_eq((int)cudnnBackendFinalize(engine),
+                   CUDNN_STATUS_NOT_SUPPORTED);
+  OK(cudnnBackendDestroyDescriptor(engine));
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("cudnn_graph");
   TCase *tests = tcase_create("graph");
@@ -401,6 +434,7 @@ int main(void) {
   tcase_add_test(tests, one_pointer_for_all_tensors_does_no_harm);
   tcase_add_test(tests, what_cannot_be_executed_is_refused);
   tcase_add_test(tests, a_plan_is_read_from_its_text);
+  tcase_add_test(tests, what_is_not_computed_is_refused_by_name);
   suite_add_tcase(suite, tests);
   return harness_run(suite);
 }
