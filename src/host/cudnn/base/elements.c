@@ -140,3 +140,20 @@ void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
     return;
   }
 }
+
+void host_elements_round(cudnnDataType_t type, double *values, int64_t count) {
+  enum { CHUNK = 256 };
+  double room[CHUNK]; // of any type
+  if (type == CUDNN_DATA_DOUBLE)
+    return;
+  if (type == CUDNN_DATA_FLOAT) {
+    for (int64_t i = 0; i < count; i++)
+      values[i] = (float)values[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; i += CHUNK) {
+    int64_t part = count - i < CHUNK ? count - i : CHUNK;
+    host_elements_store(type, room, 1, part, 1, values + i, 0);
+    host_elements_load(type, room, 1, part, values + i);
+  }
+}

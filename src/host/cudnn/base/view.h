@@ -66,5 +66,7 @@ void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
 void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
                          int64_t count, double alpha, const double *from,
                          double beta);
+/* Rounds numbers to a type, as a store followed by a load. */
+void host_elements_round(cudnnDataType_t type, double *values, int64_t count);
 
 #endif

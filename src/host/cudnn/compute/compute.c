@@ -7,7 +7,7 @@
 
 #include "src/host/cudnn/compute/run.h"
 
-enum { PART_ELEMENTS = 1 << 20 };
+enum { PART_ELEMENTS = 1 << 18 };
 
 const host_node_kind_t *host_node_kind(cudnnBackendDescriptorType_t kind) {
   static const host_node_kind_t *const kinds[] = {
@@ -184,21 +184,31 @@ static bool part_compute(host_run_t *run, const sweep_t *sweep,
 
 // ---- all parts -------------------------------------------------------------
 
-// The extents of a part of at most so many elements: images are cut first, then
-// rows. Channels are not cut.
-static void part_extents(const host_graph_tensor_t *of, int64_t most,
+static bool has_window(const host_graph_t *graph) {
+  for (int n = 0; n < graph->node_count; n++)
+    for (int kind = CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+         kind <= CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+         kind++)
+      if ((int)graph->node[n].kind == kind)
+        return true;
+  return false;
+}
+
+// The extents of a part of at most run->part elements: images are cut first,
+// then rows. Convolutions need all channels.
+static void part_extents(const host_run_t *run, const host_graph_tensor_t *of,
                          int64_t *out) {
   int64_t count = 1;
+  bool whole = has_window(run->graph);
   for (int d = 0; d < of->rank; d++) {
     out[d] = of->dim[d];
     count *= of->dim[d];
   }
-  for (int i = 0; i < of->rank && count > most; i++) {
-    int d = i == 0 ? 0 : i + 1; // 0, 2, 3, ...
-    if (d >= of->rank)
-      break;
+  for (int d = 0; d < of->rank && count > run->part; d++) {
+    if (whole && d == 1)
+      continue;
     int64_t rest = count / out[d];
-    out[d] = rest >= most ? 1 : most / rest;
+    out[d] = rest >= run->part ? 1 : run->part / rest;
     count = rest * out[d];
   }
 }
@@ -207,7 +217,7 @@ static bool parts_compute(host_run_t *run, const sweep_t *sweep) {
   const host_graph_tensor_t *of = sweep->like;
   host_region_t part = {.rank = of->rank};
   int64_t extent[CUDNN_DIM_MAX];
-  part_extents(of, run->part, extent);
+  part_extents(run, of, extent);
   for (int d = 0; d < of->rank; d++)
     if (of->dim[d] == 0)
       return true;

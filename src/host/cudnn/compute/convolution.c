@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/compute/run.h"
 #include "src/host/cudnn/convolution/engine/engine.h"
 
@@ -281,7 +282,7 @@ static bool blend(const host_run_t *run, const conv_t *c, int result,
       values[i] += c->beta * old[i];
     free(old);
   }
-  host_run_round(of->type, values, count);
+  host_elements_round(of->type, values, count);
   return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/compute/run.h"
 
 static const cudnnBackendAttributeName_t names[HOST_PW_OPERANDS] = {
@@ -134,13 +135,14 @@ static bool compute(host_run_t *run, const host_graph_node_t *node) {
     (takes_y(node, mode) ? mode->row_of_y : mode->row)(&row);
   }
   int64_t count = host_region_count(&to->need);
+  cudnnDataType_t kept = host_run_of(run, result)->type;
   // Comparisons and positions are exact in any type.
   cudnnDataType_t type = (cudnnDataType_t)host_graph_integer(
       node, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
-  if (type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_HALF ||
-      type == CUDNN_DATA_BFLOAT16)
-    host_run_round(type, to->value, count);
-  host_run_round(host_run_of(run, result)->type, to->value, count);
+  if (type != kept && (type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_HALF ||
+                       type == CUDNN_DATA_BFLOAT16))
+    host_elements_round(type, to->value, count);
+  host_elements_round(kept, to->value, count);
   return true;
 }
 

@@ -67,14 +67,21 @@ ROW(position, (double)(r->index + i * r->index_step))
 
 // ---- activations -----------------------------------------------------------
 
-static double relu(const host_pointwise_row_t *r, double x) {
-  if (x <= r->lower)
-    return r->lower + r->slope * (x - r->lower);
-  return x > r->upper ? r->upper : x;
+// A slope of 0 makes 0 of infinities, too.
+static double scaled(double slope, double x) {
+  return slope == 0 ? 0 : slope * x;
 }
 
-static double relu_slope(const host_pointwise_row_t *r, double x) {
-  return x <= r->lower ? r->slope : x > r->upper ? 0 : 1;
+static double relu(const host_pointwise_row_t *r, double x) {
+  double below = r->lower + scaled(r->slope, x - r->lower);
+  double above = x > r->upper ? r->upper : x;
+  return x <= r->lower ? below : above;
+}
+
+static double relu_gradient(const host_pointwise_row_t *r, double x,
+                            double dy) {
+  double slope = x <= r->lower ? r->slope : x > r->upper ? 0 : 1;
+  return scaled(slope, dy);
 }
 
 static double sigmoid(double x) {
@@ -122,7 +129,7 @@ ROW(softplus_forward, softplus(r->softplus_beta *x) / r->softplus_beta)
 ROW(swish_forward, x *sigmoid(r->swish_beta *x))
 ROW(gelu_tanh_forward, 0.5 * x * (1 + tanh(gelu_inner(x))))
 
-ROW(relu_backward, dy *relu_slope(r, x))
+ROW(relu_backward, relu_gradient(r, x, dy))
 ROW(tanh_backward, dy *(1 - tanh(x) * tanh(x)))
 ROW(sigmoid_backward, dy *sigmoid(x) * (1 - sigmoid(x)))
 ROW(elu_backward, x > 0 ? dy : dy * r->elu_alpha * exp(x))
@@ -131,7 +138,7 @@ ROW(softplus_backward, dy *sigmoid(r->softplus_beta *x))
 ROW(swish_backward, dy *swish_slope(x, r->swish_beta))
 ROW(gelu_tanh_backward, dy *gelu_slope(x))
 
-ROW(relu_of_y, dy *relu_slope(r, y))
+ROW(relu_of_y, relu_gradient(r, y, dy))
 ROW(tanh_of_y, dy *(1 - y * y))
 ROW(sigmoid_of_y, dy *y *(1 - y))
 ROW(elu_of_y, y > 0 ? dy : dy * (y + r->elu_alpha))

@@ -55,9 +55,6 @@ void host_run_read(const host_graph_tensor_t *tensor, const void *from,
 void host_run_store(const host_run_t *run, int tensor,
                     const host_region_t *region);
 
-/* Rounds numbers to a type, as a store followed by a load. */
-void host_run_round(cudnnDataType_t type, double *values, int64_t count);
-
 /* The indices of a region row by row; a row lies along the last dimension. */
 typedef struct {
   const host_region_t *region;

@@ -73,23 +73,11 @@ void host_run_store(const host_run_t *run, int tensor,
   }
 }
 
-void host_run_round(cudnnDataType_t type, double *values, int64_t count) {
-  enum { CHUNK = 256 };
-  double room[CHUNK]; // of any type
-  if (type == CUDNN_DATA_DOUBLE)
-    return;
-  for (int64_t i = 0; i < count; i += CHUNK) {
-    int64_t part = count - i < CHUNK ? count - i : CHUNK;
-    host_elements_store(type, room, 1, part, 1, values + i, 0);
-    host_elements_load(type, room, 1, part, values + i);
-  }
-}
-
 void host_run_finish(host_run_t *run, int tensor) {
   host_run_tensor_t *t = &run->tensor[tensor];
   const host_graph_tensor_t *of = host_run_of(run, tensor);
   host_region_t all = host_region_all(of);
-  host_run_round(of->type, t->sums, host_region_count(&all));
+  host_elements_round(of->type, t->sums, host_region_count(&all));
   if (of->is_virtual)
     return;
   host_view_t view = view_of(of, run->data[tensor]);
