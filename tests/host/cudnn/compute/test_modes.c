@@ -271,6 +271,32 @@ START_TEST(nan_is_not_lost) {
 }
 END_TEST
 
+START_TEST(relu_makes_nothing_of_an_infinity_below) {
+  const int64_t dim[] = {1, 1, 1, 3};
+  const double x_value[] = {-INFINITY, INFINITY, -1},
+               dy_value[] = {1, -1, INFINITY};
+  made_t m;
+  made_create(&m);
+  int x = made_real(&m, CUDNN_DATA_FLOAT, 4, dim, MADE_DENSE);
+  int dy = made_real(&m, CUDNN_DATA_FLOAT, 4, dim, MADE_DENSE);
+  made_fill(&m, x, x_value);
+  made_fill(&m, dy, dy_value);
+  int y = made_real(&m, CUDNN_DATA_FLOAT, 4, dim, MADE_DENSE);
+  int dx = made_real(&m, CUDNN_DATA_FLOAT, 4, dim, MADE_DENSE);
+  made_pointwise(&m, CUDNN_POINTWISE_RELU_FWD, CUDNN_DATA_FLOAT, x, -1, -1, y);
+  made_pointwise(&m, CUDNN_POINTWISE_RELU_BWD, CUDNN_DATA_FLOAT, x, dy, -1, dx);
+  made_run(&m);
+  const double want[2][3] = {{0, INFINITY, 0}, {0, -1, 0}};
+  for (int k = 0; k < 2; k++) {
+    double *have = made_values(&m, k ? dx : y, false);
+    for (int i = 0; i < 3; i++)
+      ck_assert_msg(have[i] == want[k][i], "%d, %d: %g", k, i, have[i]);
+    free(have);
+  }
+  made_destroy(&m);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("compute_modes");
   TCase *tests = tcase_create("modes");
@@ -281,6 +307,7 @@ int main(void) {
                       CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS + 1);
   tcase_add_test(tests, statistics_are_sums_and_squares_of_channels);
   tcase_add_test(tests, nan_is_not_lost);
+  tcase_add_test(tests, relu_makes_nothing_of_an_infinity_below);
   suite_add_tcase(suite, tests);
   return harness_run(suite);
 }
