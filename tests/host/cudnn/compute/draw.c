@@ -45,13 +45,34 @@ static made_layout_t any_layout(void) {
   return (made_layout_t)case_range(MADE_DENSE, MADE_GAPS);
 }
 
+/* An input of these extents that no result overwrites yet, or -1. */
+static int overwritable(const made_t *m, const host_graph_tensor_t *like) {
+  int found = -1;
+  for (int t = 0; t < m->graph.tensor_count; t++) {
+    const host_graph_tensor_t *input = &m->graph.tensor[t];
+    bool apart = made_count(m, t) == 1; /* its elements */
+    for (int d = 0; d < input->rank; d++)
+      apart |= input->dim[d] > 1 && input->stride[d] > 0;
+    if (m->memory_of[t] >= 0 && !m->written[t] && !input->is_by_value &&
+        apart && input->rank == like->rank &&
+        memcmp(input->dim, like->dim, (size_t)like->rank * sizeof *like->dim) ==
+            0)
+      found = t;
+    for (int k = 0; k < m->graph.tensor_count; k++)
+      if (found >= 0 && m->written[k] && m->memory_of[k] == m->memory_of[found])
+        found = -1;
+  }
+  return found;
+}
+
 /* A tensor for a node's result; mostly virtual. */
 static int result(made_t *m, const host_graph_tensor_t *like, bool last) {
-  int64_t dim[MADE_RANK];
-  memcpy(dim, like->dim, sizeof dim);
-  return last || case_range(0, 3) == 0
-             ? made_real(m, any_type(), like->rank, dim, any_layout())
-             : made_virtual(m, any_type(), like->rank, dim);
+  const host_graph_tensor_t of = *like;
+  int input = case_range(0, 3) ? -1 : overwritable(m, &of);
+  if (!last && case_range(0, 3))
+    return made_virtual(m, any_type(), of.rank, of.dim);
+  return input >= 0 ? made_alias(m, input)
+                    : made_real(m, any_type(), of.rank, of.dim, any_layout());
 }
 
 /* Something to combine a tensor with: a tensor of its extents that exists, a
