@@ -46,6 +46,13 @@ PREDICTIONS = [
      r"^\d+ rows of 2 bytes: (.*)"),
     ("cudnnTransformTensor, the caller's time", "0.5 us", "overlap",
      r"rows of 2 bytes:.*cudnnTransformTensor.*caller ([\d.]+)"),
+    ("4 copies of two rows, NCHW, one by one, the caller's time",
+     "8 to 12 us", "overlap", r"^4 copies of two rows.*one by one.*?caller "
+     r"([\d.]+)"),
+    ("the same as one graph (SUNDOG_REPLAY), the caller's time", "4 to 6 us",
+     "overlap", r"^4 copies of two rows.*one graph.*caller ([\d.]+)"),
+    ("the same as one graph, on the GPU", "not more than one by one",
+     "overlap", r"^4 copies of two rows, NCHW: (.*)"),
     ("repair on an inner rank of four, NHWC, the caller's time",
      "200 to 220 us with one call for each strip; now one for both", None, ""),
     ("repair on an inner rank of four, NHWC, on the GPU", "57 to 70 us", None,

@@ -221,6 +221,52 @@ static void columns_probe(const probe_conv_t *conv) {
   }
 }
 
+// ---- copies as one graph ----------------------------------------------------
+
+// So many halos of two rows of an NCHW tensor into packed buffers.
+typedef struct halos {
+  char *from, *to;
+  int count;
+  cudaGraphExec_t graph;
+} halos_t;
+
+static void halos_copy(void *with) {
+  const halos_t *h = with;
+  size_t row = 2 * (size_t)edge * PROBE_HALF_BYTES;
+  for (int i = 0; i < h->count; i++)
+    PROBE_CUDA(cudaMemcpy2DAsync(
+        h->to + (size_t)i * row * (size_t)channels, row,
+        h->from + (size_t)i * row, (size_t)edge * edge * PROBE_HALF_BYTES, row,
+        (size_t)channels, cudaMemcpyDeviceToDevice, compute));
+}
+
+static void halos_launch(void *with) {
+  const halos_t *h = with;
+  PROBE_CUDA(cudaGraphLaunch(h->graph, compute));
+}
+
+static void halos_probe(const probe_conv_t *conv) {
+  static const int counts[] = {3, 4, 7};
+  for (int i = 0; i < 3; i++) {
+    char point[96];
+    cudaGraph_t graph;
+    halos_t h = {.from = conv->x_at, .to = conv->y_at, .count = counts[i]};
+    PROBE_CUDA(cudaStreamBeginCapture(compute, cudaStreamCaptureModeRelaxed));
+    halos_copy(&h);
+    PROBE_CUDA(cudaStreamEndCapture(compute, &graph));
+    PROBE_CUDA(cudaGraphInstantiateWithFlags(&h.graph, graph, 0));
+    PROBE_CUDA(cudaGraphDestroy(graph));
+    probe_time_t apart = probe_time(halos_copy, &h, compute);
+    probe_time_t together = probe_time(halos_launch, &h, compute);
+    snprintf(point, sizeof point, "%d copies of two rows, NCHW", counts[i]);
+    probe_say(point,
+              "one by one %.1f us (caller %.1f), as one graph %.1f us (caller "
+              "%.1f)",
+              apart.gpu_us, apart.cpu_us, together.gpu_us, together.cpu_us);
+    PROBE_CUDA(cudaGraphExecDestroy(h.graph));
+  }
+}
+
 int main(int count, char **words) {
   if (count > 1)
     edge = atoi(words[1]);
@@ -237,6 +283,7 @@ int main(int count, char **words) {
             alone.gpu_us, alone.cpu_us);
   travels_probe(&conv);
   columns_probe(&conv);
+  halos_probe(&conv);
   PROBE_CUDNN(cudnnDestroy(cudnn));
   return probe_faults > 0;
 }
