@@ -13,6 +13,7 @@
 #include "src/base/log.h"
 #include "src/base/vendor.h"
 #include "src/comm/comm.h"
+#include "src/exchange/stretch.h"
 #include "src/job/agree.h"
 #include "src/job/cost.h"
 #include "src/job/job.h"
@@ -96,6 +97,7 @@ sdg_status_t sdg_step_connect(sdg_plan_t *plan) {
   for (int i = 0; i < plan->steps; i++)
     if (plan->step[i].axes)
       SDG_TRY(sdg_comm_get(plan->step[i].axes, &comm));
+  sdg_stretch_find(plan);
   return SDG_OK;
 }
 

@@ -44,6 +44,11 @@ typedef enum sdg_threads {
   SDG_THREADS_ORDERED,
 } sdg_threads_t;
 
+typedef enum sdg_replay {
+  SDG_REPLAY_AUTO,
+  SDG_REPLAY_OFF,
+} sdg_replay_t;
+
 typedef enum sdg_on_error {
   SDG_ON_ERROR_FAIL,
   SDG_ON_ERROR_IGNORE,

@@ -8,6 +8,7 @@
 #include "src/exchange/exec.h"
 #include "src/exchange/graph.h"
 #include "src/exchange/device.h"
+#include "src/exchange/stretch.h"
 #include "src/exchange/tensor_digest.h"
 #include "src/exchange/waits.h"
 #include "src/job/job.h"
@@ -51,6 +52,7 @@ void sdg_exchange_forget(void) {
   sdg_comm_forget();
   sdg_exec_forget();
   sdg_graph_forget();
+  sdg_stretch_forget();
   sdg_tensor_digest_forget();
   sdg_waits_forget();
   sdg_scratch_forget();

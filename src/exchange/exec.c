@@ -9,6 +9,7 @@
 #include "src/comm/comm.h"
 #include "src/exchange/device.h"
 #include "src/exchange/messages.h"
+#include "src/exchange/stretch.h"
 #include "src/exchange/waits.h"
 #include "src/job/thread.h"
 
@@ -298,6 +299,32 @@ static sdg_status_t early_begin(const sdg_exec_t *exec, const sdg_plan_t *plan,
   return SDG_OK;
 }
 
+// Enqueues the zeros and copies from `first` to before `end`.
+static sdg_status_t copies_run(const sdg_exec_t *exec, int first, int end,
+                               cudaStream_t stream) {
+  for (int i = first, done; i < end; i += done) {
+    const sdg_step_t *step = &exec->plan->step[i];
+    done = 1;
+    if (step->kind == SDG_STEP_ZERO)
+      SDG_TRY(step_zero(exec, step, stream));
+    else
+      SDG_TRY(copies_enqueue(exec, step, stream, &done));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t stretch_or_step(const sdg_exec_t *exec, int index,
+                                    cudaStream_t stream, int *out_done) {
+  const sdg_step_t *step = &exec->plan->step[index];
+  *out_done = sdg_stretch_launch(exec, index, stream, copies_run);
+  if (*out_done > 0)
+    return SDG_OK;
+  *out_done = 1;
+  return step->kind == SDG_STEP_ZERO
+             ? step_zero(exec, step, stream)
+             : copies_enqueue(exec, step, stream, out_done);
+}
+
 // Which parts of a plan to carry out.
 typedef struct order {
   const sdg_exec_t *prefetch; // its exchange joins the plan's; NULL: none
@@ -330,10 +357,8 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
     *out_ahead |= acts(step, SDG_LANE_COMM);
     switch (step->kind) {
     case SDG_STEP_ZERO:
-      SDG_TRY(step_zero(exec, step, own));
-      break;
     case SDG_STEP_COPY:
-      SDG_TRY(copies_enqueue(exec, step, own, &done));
+      SDG_TRY(stretch_or_step(exec, i, own, &done));
       break;
     case SDG_STEP_EXCHANGE:
       SDG_TRY(step_exchange(exec, step, &prefetch, own));

@@ -50,6 +50,8 @@ void sdg_plan_destroy(sdg_plan_t *plan) {
     return;
   if (plan->state_destroy)
     plan->state_destroy(plan->state);
+  if (plan->stretches)
+    plan->stretches_destroy(plan->stretches);
   sdg_share_destroy(plan->share);
   free(plan->slab);
   free(plan->step);

@@ -90,6 +90,9 @@ typedef struct sdg_step {
    * the same memories, and may be carried out in any order, or at once. At most
    * SDG_COPIES_MAX. Set by sdg_plan_finish. */
   int copies;
+  /* COPY, ZERO: a stretch of the plan begins here, number stretch - 1; 0: none
+   * does (src/exchange/stretch.h). */
+  int stretch;
   int parcel, parcels; /* EXCHANGE: the first one, and their number; may be 0 */
   sdg_combine_t combine; /* REDUCE */
   sdg_type_t type;       /* REDUCE: the type of the slab's elements */
@@ -122,6 +125,7 @@ typedef struct sdg_price {
 } sdg_price_t;
 
 struct sdg_exec;
+struct sdg_stretches;
 
 typedef struct sdg_plan {
   const char *strategy; /* string constant: "literal", "repair" or "extend" */
@@ -162,6 +166,9 @@ typedef struct sdg_plan {
   void (*state_destroy)(void *state);
   int (*run)(void *state, int index, const sdg_call_t *call,
              const struct sdg_exec *exec);
+  /* src/exchange/stretch.h; owned; NULL: none. */
+  struct sdg_stretches *stretches;
+  void (*stretches_destroy)(struct sdg_stretches *stretches);
 } sdg_plan_t;
 
 /* Rounds `bytes` up to the alignment of scratch. */

@@ -219,6 +219,77 @@ static cudaError_t fake_free(void *data) {
   return cudaSuccess;
 }
 
+// ---- graphs: what is added to a stream meanwhile ----
+
+struct CUgraph_st {
+  int count;
+  op_t op[];
+};
+
+static int captured_from;
+static bool captures_fail;
+
+void fake_cuda_captures_fail(bool fail) {
+  captures_fail = fail;
+}
+
+static cudaError_t fake_begin_capture(cudaStream_t stream,
+                                      enum cudaStreamCaptureMode mode) {
+  REQUIRE(mode == cudaStreamCaptureModeRelaxed);
+  captured_from = queue_of(stream)->tail;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_end_capture(cudaStream_t stream, cudaGraph_t *out) {
+  queue_t *queue = queue_of(stream);
+  int count = queue->tail - captured_from;
+  cudaGraph_t graph = malloc(sizeof *graph + (size_t)count * sizeof(op_t));
+  graph->count = count;
+  memcpy(graph->op, &queue->op[captured_from], (size_t)count * sizeof(op_t));
+  queue->tail = captured_from;
+  *out = graph;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_nodes(cudaGraph_t graph, cudaGraphNode_t *out,
+                              size_t *out_count) {
+  REQUIRE(!out);
+  *out_count = (size_t)graph->count;
+  return cudaSuccess;
+}
+
+static cudaError_t fake_instantiate(cudaGraphExec_t *out, cudaGraph_t graph,
+                                    unsigned long long flags) {
+  REQUIRE(flags == 0);
+  size_t bytes = sizeof *graph + (size_t)graph->count * sizeof(op_t);
+  if (captures_fail)
+    return cudaErrorStreamCaptureInvalidated;
+  *out = memcpy(malloc(bytes), graph, bytes);
+  return cudaSuccess;
+}
+
+static cudaError_t fake_graph_launch(cudaGraphExec_t exec,
+                                     cudaStream_t stream) {
+  cudaGraph_t graph = (cudaGraph_t)(void *)exec;
+  for (int i = 0; i < graph->count; i++)
+    *op_add(stream, graph->op[i].kind) = graph->op[i];
+  return cudaSuccess;
+}
+
+static cudaError_t fake_graph_destroy(cudaGraph_t graph) {
+  free(graph);
+  return cudaSuccess;
+}
+
+static cudaError_t fake_exec_destroy(cudaGraphExec_t exec) {
+  free(exec);
+  return cudaSuccess;
+}
+
+static cudaError_t fake_last_error(void) {
+  return cudaSuccess;
+}
+
 enum { LEAST = 0, GREATEST = -3 };
 static int comm_handle; // the newest communication stream; 0: none
 
@@ -233,11 +304,10 @@ static cudaError_t fake_stream_create(cudaStream_t *out, unsigned flags,
   *out = NULL;
   if (connects())
     return cudaSuccess;
-  // Only the communication stream is made by sundog.
-  REQUIRE(flags == cudaStreamDefault ||
-          (flags == cudaStreamNonBlocking && priority == GREATEST));
+  // sundog makes the communication stream, and one to capture on.
+  REQUIRE(flags == cudaStreamDefault || flags == cudaStreamNonBlocking);
   queue_of_handle[handle_count] = queue_make();
-  if (flags == cudaStreamNonBlocking)
+  if (flags == cudaStreamNonBlocking && priority == GREATEST)
     comm_handle = handle_count;
   *out = (cudaStream_t)(uintptr_t)handle_count++;
   return cudaSuccess;
@@ -612,6 +682,14 @@ void *fake_cuda_find(sdg_library_t library, const char *name) {
       JOB_FAKE(cudaStreamGetId, fake_stream_id),
       JOB_FAKE(cudaStreamWaitEvent, fake_stream_wait),
       JOB_FAKE(cudaGetErrorString, fake_error_string),
+      JOB_FAKE(cudaGetLastError, fake_last_error),
+      JOB_FAKE(cudaGraphDestroy, fake_graph_destroy),
+      JOB_FAKE(cudaGraphExecDestroy, fake_exec_destroy),
+      JOB_FAKE(cudaGraphGetNodes, fake_nodes),
+      JOB_FAKE(cudaGraphInstantiateWithFlags, fake_instantiate),
+      JOB_FAKE(cudaGraphLaunch, fake_graph_launch),
+      JOB_FAKE(cudaStreamBeginCapture, fake_begin_capture),
+      JOB_FAKE(cudaStreamEndCapture, fake_end_capture),
       JOB_FAKE(ncclGetUniqueId, fake_unique_id),
       JOB_FAKE(ncclCommInitRankConfig, fake_comm_init),
       JOB_FAKE(ncclGroupStart, fake_group_start),

@@ -6,6 +6,7 @@
 #define SDG_TESTS_UNIT_FAKE_CUDA_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 
 #include "src/base/vendor.h"
 
@@ -45,6 +46,8 @@ void fake_cuda_enqueue(cudaStream_t stream, void (*run)(void *argument),
                        void *argument);
 /* Carries out all work in all streams. */
 void fake_cuda_drain(void);
+/* From now on, no executable graph can be made. */
+void fake_cuda_captures_fail(bool fail);
 void fake_cuda_order(fake_cuda_order_t order);
 
 #endif
