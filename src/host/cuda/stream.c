@@ -71,7 +71,8 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
   CUresult result = host_cu_ready();
   RETURN_IF(result, result);
   RETURN_IF(!mode, CUDA_ERROR_INVALID_VALUE);
-  enum cudaStreamCaptureMode exchanged = (enum cudaStreamCaptureMode) * mode;
+  int number = (int)*mode;
+  enum cudaStreamCaptureMode exchanged = (enum cudaStreamCaptureMode)number;
   result = RT(cudaThreadExchangeStreamCaptureMode(&exchanged));
   if (result == CUDA_SUCCESS)
     *mode = (CUstreamCaptureMode)exchanged;

@@ -4,11 +4,10 @@
 #include "src/host/cudnn/backend/engine.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/cudnn/compute/compute.h"
+#include "src/host/cudnn/model/model.h"
 
 char *host_value_text(const host_value_t *value) {
   char *text = calloc((size_t)value->count + 1, 1);
@@ -35,10 +34,9 @@ static void explain(const host_graph_t *graph) {
   if (!why)
     return;
   (void)host_refuse(CUDNN_STATUS_NOT_SUPPORTED, why);
-  if (atomic_exchange(&said, 1) == 0)
-    fprintf(stderr, "sundog host device: no engine takes a graph: %s%s\n",
-            host_graph_lacks(graph) ? "the host device does not compute " : "",
-            why);
+  bool printed = atomic_exchange(&said, 1) != 0;
+  if (!printed)
+    host_model_print(&printed, "a graph", why);
 }
 
 // The room for results; heuristics of NVIDIA's library propose up to 40.
@@ -89,8 +87,11 @@ static cudnnStatus_t complete(host_object_t *plan, host_graph_t *graph,
     return status;
   char *device = device_text(plan);
   char *text = device ? host_plan_write(graph, config, device) : NULL;
-  status = host_value_put_text(
-      HOST_VALUE(plan, EXECUTION_PLAN_JSON_REPRESENTATION), text);
+  // Operations that are not computed here have no text either: such a plan
+  // exists, and its text cannot be read.
+  if (text)
+    status = host_value_put_text(
+        HOST_VALUE(plan, EXECUTION_PLAN_JSON_REPRESENTATION), text);
   free(device);
   free(text);
   if (!status)

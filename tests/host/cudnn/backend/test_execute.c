@@ -348,6 +348,29 @@ START_TEST(what_cannot_be_executed_is_refused) {
 }
 END_TEST
 
+START_TEST(a_graph_without_engine_is_explained) {
+  cudnnHandle_t handle;
+  OK(cudnnCreate(&handle));
+  descriptor_t op = create(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  GIVE(op, OPERATION_GENSTATS_XDESC, image(1, IN_MEMORY));
+  GIVE(op, OPERATION_GENSTATS_SUMDESC, tensor(2, IN_MEMORY, 1, K, 1, 1));
+  GIVE(op, OPERATION_GENSTATS_SQSUMDESC, tensor(3, IN_MEMORY, 1, K, 1, 1));
+  OK(cudnnBackendFinalize(op));
+  descriptor_t heuristic = create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  GIVE(heuristic, ENGINEHEUR_OPERATION_GRAPH, graph_of(handle, 1, &op));
+  OK(cudnnBackendFinalize(heuristic));
+  int64_t count = -1;
+  char said[256] = "";
+  OK(cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, NULL));
+  ck_assert_int_eq(count, 0);
+  cudnnGetLastErrorString(said, sizeof said);
+  ck_assert_msg(strstr(said, "statistics") != NULL, "it said %s", said);
+  OK(cudnnBackendDestroyDescriptor(heuristic));
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
 START_TEST(a_plan_is_read_from_its_text) {
   cudnnHandle_t handle;
   OK(cudnnCreate(&handle));
@@ -404,24 +427,17 @@ START_TEST(what_is_not_computed_is_refused_by_name) {
   GIVE(op, OPERATION_MATMUL_BDESC, tensor(2, IN_MEMORY, 1, 1, 16, 8));
   GIVE(op, OPERATION_MATMUL_CDESC, tensor(3, IN_MEMORY, 1, 1, 8, 8));
   OK(cudnnBackendFinalize(op));
-  descriptor_t of = graph_of(handle, 1, &op);
-  descriptor_t heuristic = create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  SET(heuristic, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &of);
-  OK(cudnnBackendFinalize(heuristic));
-  int64_t count = -1, index = 0;
+  descriptor_t made = plan(handle, graph_of(handle, 1, &op));
+  int64_t uid[] = {1, 2, 3};
+  void *memory = workspace(), *data[] = {memory, memory, memory};
+  descriptor_t pack = pack_of(3, uid, data, memory);
   char said[256] = "";
-  cudnnGetLastErrorString(said, sizeof said);
-  ck_assert_ptr_nonnull(strstr(said, "operation MATMUL"));
-  OK(cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, NULL));
-  ck_assert_int_eq(count, 0);
-  OK(cudnnBackendDestroyDescriptor(heuristic));
-  descriptor_t engine = create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  GIVE(engine, ENGINE_OPERATION_GRAPH, of);
-  SET(engine, ENGINE_GLOBAL_INDEX, INT64, 1, &index);
-  ck_assert_int_eq((int)cudnnBackendFinalize(engine),
+  ck_assert_int_eq((int)cudnnBackendExecute(handle, made, pack),
                    CUDNN_STATUS_NOT_SUPPORTED);
-  OK(cudnnBackendDestroyDescriptor(engine));
+  cudnnGetLastErrorString(said, sizeof said);
+  ck_assert_msg(strstr(said, "operation MATMUL") != NULL, "it said %s", said);
+  OK(cudnnBackendDestroyDescriptor(pack));
+  OK(cudnnBackendDestroyDescriptor(made));
   OK(cudnnDestroy(handle));
 }
 END_TEST
@@ -433,6 +449,7 @@ int main(void) {
   tcase_add_test(tests, a_captured_graph_computes_at_each_launch);
   tcase_add_test(tests, one_pointer_for_all_tensors_does_no_harm);
   tcase_add_test(tests, what_cannot_be_executed_is_refused);
+  tcase_add_test(tests, a_graph_without_engine_is_explained);
   tcase_add_test(tests, a_plan_is_read_from_its_text);
   tcase_add_test(tests, what_is_not_computed_is_refused_by_name);
   suite_add_tcase(suite, tests);
