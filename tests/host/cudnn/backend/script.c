@@ -264,7 +264,7 @@ static int play_tensor(char **rest) {
     dim[rank++] = strtoll(text, NULL, 0);
   for (int i = rank - 1; i >= 0; i--) {
     stride[i] = step;
-    step *= dim[i];
+    step = (int64_t)((uint64_t)step * (uint64_t)dim[i]); // may wrap around
   }
   int wrong = (int)lib.cudnnBackendCreateDescriptor(
       CUDNN_BACKEND_TENSOR_DESCRIPTOR, it);
