@@ -3,6 +3,9 @@
 // refusal, and handles.
 #include "src/host/cudnn/descriptor/types.h"
 
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,9 +139,70 @@ void cudnnGetLastErrorString(char *message, size_t max_size) {
     snprintf(message, max_size, "%s", last_refusal);
 }
 
+// ---- NVIDIA's library beside this one ---------------------------------------
+
+typedef struct {
+  char folder[PATH_MAX]; // of this library
+  char other[PATH_MAX];  // a cuDNN from elsewhere; empty: none
+} loaded_t;
+
+// The folder that really holds a file, without its name; false if there is no
+// such file.
+static bool folder_of(const char *path, char out[PATH_MAX]) {
+  if (!realpath(path, out))
+    return false;
+  char *slash = strrchr(out, '/');
+  if (slash)
+    *slash = '\0';
+  return slash;
+}
+
+// Whether a file has the name of one of cuDNN's libraries, of any version.
+static bool is_cudnn(const char *file) {
+  static const char *const names[] = {"libcudnn.so", "libcudnn_graph.so",
+                                      "libcudnn_ops.so", "libcudnn_cnn.so",
+                                      "libcudnn_adv.so"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strncmp(file, names[i], strlen(names[i])) == 0)
+      return true;
+  return false;
+}
+
+static int object_look(struct dl_phdr_info *info, size_t bytes, void *data) {
+  loaded_t *loaded = data;
+  char folder[PATH_MAX];
+  const char *slash = strrchr(info->dlpi_name, '/');
+  (void)bytes;
+  if (!slash || !is_cudnn(slash + 1) || !folder_of(info->dlpi_name, folder) ||
+      strcmp(folder, loaded->folder) == 0)
+    return 0;
+  snprintf(loaded->other, sizeof loaded->other, "%s", info->dlpi_name);
+  return 1;
+}
+
+// A program that opens NVIDIA's libcudnn.so.9 by its path gets that library on
+// top of sub-libraries of this one, which the loader finds by name.
+static bool is_mixed(void) {
+  static const char here;
+  loaded_t loaded = {.other = ""};
+  Dl_info own;
+  if (!dladdr(&here, &own) || !folder_of(own.dli_fname, loaded.folder))
+    return false;
+  dl_iterate_phdr(object_look, &loaded);
+  if (loaded.other[0])
+    fprintf(stderr,
+            "sundog host device: the program has opened %s by its path, which "
+            "is not the host device's library. Let it open libcudnn.so.9 by "
+            "name; a Python package does so where NVIDIA's package with that "
+            "file is not installed\n",
+            loaded.other);
+  return loaded.other[0];
+}
+
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
   REFUSE_IF(!handle, CUDNN_STATUS_BAD_PARAM);
   *handle = NULL;
+  REFUSE_IF(is_mixed(), CUDNN_STATUS_NOT_INITIALIZED);
   int devices = 0;
   REFUSE_IF(cudaGetDeviceCount(&devices) != cudaSuccess || devices < 1,
             CUDNN_STATUS_NOT_INITIALIZED);
