@@ -40,7 +40,7 @@ static sdg_plan_t *plan_make(const sdg_call_t *call, int rows) {
     // Unequal distances: no two of them go together.
     static const int to[] = {2, 0, 1};
     sdg_box_t row = rows_box(to[i], to[i] + 1);
-    const int64_t shift[2] = {to[i] - i, 0};
+    const int64_t shift[SDG_DIMS_MAX] = {to[i] - i};
     REQUIRE(
         !sdg_plan_copy(plan, SDG_LANE_MAIN, x, y, shift, &row, SDG_COPY_STRIP));
   }
