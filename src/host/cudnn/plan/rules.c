@@ -78,9 +78,10 @@ static bool statistics_fit(const host_graph_t *graph) {
   const host_graph_node_t *conv = conv_of(graph);
   if (!statistics_of(graph) || !conv)
     return true;
-  int x = host_graph_operand(conv, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
-  return x >= 0 && graph->tensor[x].type == CUDNN_DATA_HALF &&
-         graph->tensor[x].stride[1] == 1 && paddings_equal(conv);
+  int w = host_graph_operand(conv, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W);
+  // The input may be a virtual tensor of another type, behind scale and bias.
+  return w >= 0 && graph->tensor[w].type == CUDNN_DATA_HALF &&
+         graph->tensor[w].stride[1] == 1 && paddings_equal(conv);
 }
 
 typedef struct {
