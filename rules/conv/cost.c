@@ -164,7 +164,7 @@ sdg_status_t sdg_conv_filter_next(const sdg_call_t *call,
   if (*io_way == SDG_CONV_IN_PLACE)
     return packed_or_extended(&conv->op, filter_weigh, &of,
                               bytes_of(&view.x, of.x), strategy, io_way);
-  *io_way = *io_way == SDG_CONV_PACKED ? SDG_CONV_EXTENDED : SDG_CONV_WAYS;
+  *io_way += 1;
   return SDG_OK;
 }
 

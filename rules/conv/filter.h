@@ -32,7 +32,7 @@ sdg_status_t sdg_conv_filter_first(const sdg_call_t *call,
                                    sdg_strategy_t strategy,
                                    sdg_window_piece_t *out_view,
                                    sdg_conv_way_t *out_way) SDG_MUST_CHECK;
-/* As sdg_conv_data_next; there is no SDG_CONV_APART. */
+/* As sdg_conv_data_next. */
 sdg_status_t sdg_conv_filter_next(const sdg_call_t *call,
                                   const sdg_conv_t *conv,
                                   sdg_strategy_t strategy,

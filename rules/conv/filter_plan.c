@@ -51,7 +51,8 @@ static sdg_status_t stack_open(maker_t *m, int first) {
   const sdg_conv_filter_strip_t *strip = m->strip;
   const sdg_window_piece_t *piece = &strip[first].piece;
   int size = strip[first].size;
-  bool own = size == 1 && sdg_box_equal(&piece->y, &m->conv->op.y_box);
+  bool own = size == 1 && m->way != SDG_CONV_APART &&
+             sdg_box_equal(&piece->y, &m->conv->op.y_box);
   const sdg_window_slabs_t like = {.x = m->x, .y = own ? -1 : m->y, .z = -1};
   sdg_window_slabs_t *all = &m->stack[first];
   all->y = m->y;
@@ -170,7 +171,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_conv_t *conv,
                               const sdg_window_piece_t *view,
                               sdg_conv_way_t way, sdg_plan_t **out_plan,
                               int *out_refusal) {
-  if (way == SDG_CONV_EXTENDED)
+  if (way >= SDG_CONV_EXTENDED)
     view = NULL;
   maker_t maker = {
       .call = call,

@@ -63,8 +63,9 @@ typedef enum sdg_conv_way {
   SDG_CONV_PACKED, /* the same, from a packed copy of the operand whose strides
                       engines reject: dy for the data, x for the filter */
   SDG_CONV_EXTENDED, /* all rows at once, from an assembled operand */
-  SDG_CONV_APART,    /* the same, and rows of dx are computed in copies */
-  SDG_CONV_WAYS,     /* no way is left */
+  SDG_CONV_APART, /* the same, and the program's own dx, or dy of the filter's
+                     gradient, is replaced by a packed copy */
+  SDG_CONV_WAYS,  /* no way is left */
 } sdg_conv_way_t;
 
 /* ---- the gradient of the data -------------------------------------------- */

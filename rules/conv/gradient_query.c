@@ -282,13 +282,13 @@ sdg_status_t sdg_conv_data_answer(const sdg_call_t *call,
 static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
                                     const sdg_conv_t *conv,
                                     const sdg_conv_filter_strip_t *strip,
-                                    largest_t *largest) {
+                                    sdg_conv_way_t way, largest_t *largest) {
   const sdg_operand_t *y = &call->operand[conv->y];
   const sdg_window_piece_t piece =
       sdg_window_stack_piece(&strip->piece, strip->size);
   cudnnFilterDescriptor_t w = sdg_conv_w(call), part = NULL;
   // As in the plan: tensors that are not the program's own are packed.
-  bool own = sdg_box_equal(&piece.y, &conv->op.y_box);
+  bool own = way != SDG_CONV_APART && sdg_box_equal(&piece.y, &conv->op.y_box);
   int64_t x_stride[SDG_DIMS_MAX], y_stride[SDG_DIMS_MAX];
   sdg_slab_pack(&piece.x, sdg_operand_nesting(&call->operand[conv->x]),
                 x_stride);
@@ -305,7 +305,7 @@ static sdg_status_t wgrad_strip_ask(const sdg_call_t *call,
 static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
                               const sdg_window_piece_t *view,
                               sdg_conv_way_t way, largest_t *largest) {
-  if (way == SDG_CONV_EXTENDED)
+  if (way >= SDG_CONV_EXTENDED)
     view = NULL;
   const sdg_operand_t *x = &call->operand[conv->x];
   const int64_t *like[] = {sdg_operand_nesting(x),
@@ -325,7 +325,7 @@ static sdg_status_t wgrad_ask(const sdg_call_t *call, const sdg_conv_t *conv,
   }
   for (int i = 0; i < strips && largest->got == CUDNN_STATUS_SUCCESS; i++)
     if (strip[i].size > 0)
-      SDG_TRY_GOTO(wgrad_strip_ask(call, conv, &strip[i], largest), done);
+      SDG_TRY_GOTO(wgrad_strip_ask(call, conv, &strip[i], way, largest), done);
 done:
   free(strip);
   return status;

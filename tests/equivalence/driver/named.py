@@ -112,6 +112,11 @@ NAMED += [
      "mesh=6 split=W:0 partW=0,1,2,7,10,12,13 size=3x2x13 kernel=3x1x3 "
      "stride=1x1x3 pad=2x0x3 n=2 c=6 k=4 groups=2 holes=2 strategy=extend "
      "seed=763230322 op=conv_step"),
+    # One device packs x; of one column a rank's own dy is a range of columns.
+    ("a filter gradient whose dy an engine rejects, too",
+     "op=conv_step mesh=2 split=W:0 partW=0,1,2 type=float n=1 c=1 gap=3 "
+     "alpha=1 beta=0 seed=821241163 strategy=auto wrap=H size=12x2 kernel=4x1 "
+     "stride=2x1 dilation=3x1 pad=3x0 groups=1 k=1"),
     *((f"infinities near seams and ends, {what}",
        f"op={op} mesh=2 split=H:0 partH=0,9,18 size=18x10 n=1 c=8 k=8 holes=1 "
        f"{words}") for what, op, words in (
