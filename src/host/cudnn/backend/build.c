@@ -8,9 +8,9 @@
 
 enum { NO_UID = -1, ENGINES = 128 };
 
-static host_graph_tensor_t describe(host_object_t *object) {
+static sdg_graph_tensor_t describe(host_object_t *object) {
   host_extents_t extents = host_extents(object);
-  host_graph_tensor_t tensor = {
+  sdg_graph_tensor_t tensor = {
       .uid = host_object_integer(object, CUDNN_ATTR_TENSOR_UNIQUE_ID, NO_UID),
       .type = (cudnnDataType_t)host_object_integer(
           object, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT),
@@ -39,7 +39,7 @@ static host_graph_tensor_t describe(host_object_t *object) {
 }
 
 // Descriptors with one uid are one tensor, and have to say the same of it.
-static bool alike(const host_graph_tensor_t *a, const host_graph_tensor_t *b) {
+static bool alike(const sdg_graph_tensor_t *a, const sdg_graph_tensor_t *b) {
   if (a->type != b->type || a->rank != b->rank ||
       a->is_virtual != b->is_virtual || a->is_by_value != b->is_by_value)
     return false;
@@ -49,11 +49,11 @@ static bool alike(const host_graph_tensor_t *a, const host_graph_tensor_t *b) {
   return true;
 }
 
-static cudnnStatus_t add_tensor(host_graph_t *graph, host_object_t *object,
+static cudnnStatus_t add_tensor(sdg_graph_t *graph, host_object_t *object,
                                 int *out) {
   REFUSE_IF(!object || !object->finalized, CUDNN_STATUS_BAD_PARAM);
-  host_graph_tensor_t tensor = describe(object);
-  *out = host_graph_find(graph, tensor.uid);
+  sdg_graph_tensor_t tensor = describe(object);
+  *out = sdg_graph_find(graph, tensor.uid);
   if (*out >= 0) {
     REFUSE_IF(!alike(&graph->tensor[*out], &tensor), CUDNN_STATUS_BAD_PARAM);
     return CUDNN_STATUS_SUCCESS;
@@ -63,7 +63,7 @@ static cudnnStatus_t add_tensor(host_graph_t *graph, host_object_t *object,
   return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t add_operands(host_graph_t *graph, host_graph_node_t *node,
+static cudnnStatus_t add_operands(sdg_graph_t *graph, sdg_graph_node_t *node,
                                   cudnnBackendAttributeName_t name,
                                   const host_value_t *value) {
   for (int64_t i = 0; i < value->count; i++) {
@@ -72,17 +72,17 @@ static cudnnStatus_t add_operands(host_graph_t *graph, host_graph_node_t *node,
     if (status)
       return status;
     node->operand[node->operand_count++] =
-        (host_graph_operand_t){.name = name, .tensor = tensor};
+        (sdg_graph_operand_t){.name = name, .tensor = tensor};
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t add_parameter(host_graph_node_t *node,
+static cudnnStatus_t add_parameter(sdg_graph_node_t *node,
                                    cudnnBackendAttributeName_t name,
                                    const host_value_t *value) {
   REFUSE_IF(value->count > CUDNN_DIM_MAX, CUDNN_STATUS_BAD_PARAM);
-  host_graph_parameter_t *parameter = &node->parameter[node->parameter_count++];
-  *parameter = (host_graph_parameter_t){
+  sdg_graph_parameter_t *parameter = &node->parameter[node->parameter_count++];
+  *parameter = (sdg_graph_parameter_t){
       .name = name, .type = value->type, .count = (int)value->count};
   bool real =
       value->type == CUDNN_TYPE_FLOAT || value->type == CUDNN_TYPE_DOUBLE;
@@ -108,7 +108,7 @@ static cudnnStatus_t add_parameter(host_graph_node_t *node,
 
 // Operands and parameters of the operation, and those of the descriptor that it
 // refers to.
-static cudnnStatus_t add_values(host_graph_t *graph, host_graph_node_t *node,
+static cudnnStatus_t add_values(sdg_graph_t *graph, sdg_graph_node_t *node,
                                 host_object_t *object) {
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
   for (int i = 0; i < object->value_count && !status; i++) {
@@ -143,12 +143,12 @@ static int room(const host_object_t *object) {
   return sum;
 }
 
-static cudnnStatus_t add_node(host_graph_t *graph, host_object_t *op) {
+static cudnnStatus_t add_node(sdg_graph_t *graph, host_object_t *op) {
   // NVIDIA's library refuses it in every graph.
   REFUSE_IF(op->kind == CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR,
             CUDNN_STATUS_BAD_PARAM);
   size_t most = (size_t)room(op) + 1;
-  host_graph_node_t *node = &graph->node[graph->node_count++];
+  sdg_graph_node_t *node = &graph->node[graph->node_count++];
   node->kind = op->kind;
   node->operand = calloc(most, sizeof *node->operand);
   node->parameter = calloc(most, sizeof *node->parameter);
@@ -162,21 +162,21 @@ static cudnnStatus_t add_node(host_graph_t *graph, host_object_t *op) {
 }
 
 // A tensor has at most one producer.
-static cudnnStatus_t check_producers(const host_graph_t *graph) {
+static cudnnStatus_t check_producers(const sdg_graph_t *graph) {
   for (int t = 0; t < graph->tensor_count; t++) {
     int producers = 0;
     for (int n = 0; n < graph->node_count; n++) {
-      const host_graph_node_t *node = &graph->node[n];
+      const sdg_graph_node_t *node = &graph->node[n];
       for (int i = 0; i < node->operand_count; i++)
         producers += node->operand[i].tensor == t &&
-                     host_graph_writes(node, node->operand[i].name);
+                     sdg_graph_writes(node, node->operand[i].name);
     }
     REFUSE_IF(producers > 1, CUDNN_STATUS_BAD_PARAM);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t build(host_graph_t *graph, const host_value_t *ops) {
+static cudnnStatus_t build(sdg_graph_t *graph, const host_value_t *ops) {
   size_t most = 0;
   for (int64_t i = 0; i < ops->count; i++)
     most += (size_t)room(ops->slot[i].object);
@@ -193,12 +193,12 @@ static cudnnStatus_t build(host_graph_t *graph, const host_value_t *ops) {
   cudnnStatus_t status = check_producers(graph);
   if (status)
     return status;
-  REFUSE_IF(!host_graph_sort(graph), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!sdg_graph_sort(graph), CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
 }
 
 // Programs that try every engine count up to this number.
-static int64_t engines(const host_graph_t *graph) {
+static int64_t engines(const sdg_graph_t *graph) {
   int64_t id[ENGINES], end = 0;
   int count = host_plan_engines(graph, ENGINES, id);
   for (int i = 0; i < count && i < ENGINES; i++)
@@ -209,7 +209,7 @@ static int64_t engines(const host_graph_t *graph) {
 cudnnStatus_t host_build_graph(host_object_t *graph) {
   const host_value_t *ops = HOST_VALUE(graph, OPERATIONGRAPH_OPS);
   REFUSE_IF(ops->count == 0, CUDNN_STATUS_BAD_PARAM);
-  host_graph_t *made = calloc(1, sizeof *made);
+  sdg_graph_t *made = calloc(1, sizeof *made);
   REFUSE_IF(!made, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   cudnnStatus_t status = build(made, ops);
   if (!status)
@@ -217,7 +217,7 @@ cudnnStatus_t host_build_graph(host_object_t *graph) {
         host_object_put(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT,
                         CUDNN_TYPE_INT64, engines(made));
   if (status)
-    host_graph_release(made);
+    sdg_graph_release(made);
   else
     graph->graph = made;
   return status;

@@ -102,7 +102,7 @@ cudnnStatus_t host_check_tensor(host_object_t *tensor) {
   REFUSE_IF(type == CUDNN_DATA_INT8x4 || type == CUDNN_DATA_UINT8x4 ||
                 type == CUDNN_DATA_INT8x32,
             CUDNN_STATUS_NOT_SUPPORTED);
-  int64_t bytes = (int64_t)host_graph_type_bytes((cudnnDataType_t)type);
+  int64_t bytes = (int64_t)sdg_graph_type_bytes((cudnnDataType_t)type);
   int64_t alignment =
       host_object_integer(tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 0);
   REFUSE_IF(bytes == 0, CUDNN_STATUS_BAD_PARAM);

@@ -84,7 +84,7 @@ cudnnStatus_t host_finalize_engine(host_object_t *engine) {
 }
 
 cudnnStatus_t host_config_read(host_object_t *config, host_config_t *out,
-                               host_graph_t **out_graph) {
+                               sdg_graph_t **out_graph) {
   host_object_t *engine =
       host_object_child(config, CUDNN_ATTR_ENGINECFG_ENGINE);
   REFUSE_IF(!engine || !engine->finalized, CUDNN_STATUS_BAD_PARAM);
@@ -107,7 +107,7 @@ cudnnStatus_t host_config_read(host_object_t *config, host_config_t *out,
 
 cudnnStatus_t host_finalize_config(host_object_t *config) {
   host_config_t read;
-  host_graph_t *graph = NULL;
+  sdg_graph_t *graph = NULL;
   cudnnStatus_t status = host_config_read(config, &read, &graph);
   if (!status)
     status = host_plan_check(graph, &read);

@@ -25,7 +25,7 @@ cudnnStatus_t host_config_create(host_object_t *graph,
 /* Engine and knobs of an ENGINECFG descriptor; its graph is *out_graph, which
  * is borrowed. */
 cudnnStatus_t host_config_read(host_object_t *config, host_config_t *out,
-                               host_graph_t **out_graph);
+                               sdg_graph_t **out_graph);
 
 /* Text as one string, to be freed; NULL when memory is short. */
 char *host_value_text(const host_value_t *value);

@@ -29,11 +29,11 @@ enum { VALUE_BYTES = 16 };
 // Queued work. After `data`, one for each tensor of the graph, come as many
 // values of tensors that are passed by value.
 typedef struct {
-  host_graph_t *graph; // a reference
+  sdg_graph_t *graph; // a reference
   void *data[];
 } job_t;
 
-static size_t job_bytes(const host_graph_t *graph) {
+static size_t job_bytes(const sdg_graph_t *graph) {
   size_t tensors = (size_t)graph->tensor_count;
   return sizeof(job_t) + tensors * (sizeof(void *) + VALUE_BYTES);
 }
@@ -54,7 +54,7 @@ static cudaError_t run(void *argument) {
 
 static void release(void *argument) {
   job_t *job = argument;
-  host_graph_release(job->graph);
+  sdg_graph_release(job->graph);
   free(job);
 }
 
@@ -64,13 +64,13 @@ static void *again(const void *argument) {
   if (!copy)
     return NULL;
   memcpy(copy, job, job_bytes(job->graph));
-  host_graph_retain(copy->graph);
+  sdg_graph_retain(copy->graph);
   return copy;
 }
 
 // Bytes from a tensor's first element to its last; 0 if it has none. False if
 // no memory is that large.
-static bool tensor_bytes(const host_graph_tensor_t *tensor, size_t *out) {
+static bool tensor_bytes(const sdg_graph_tensor_t *tensor, size_t *out) {
   uint64_t last = 0;
   *out = 0;
   for (int i = 0; i < tensor->rank; i++) {
@@ -83,12 +83,11 @@ static bool tensor_bytes(const host_graph_tensor_t *tensor, size_t *out) {
       return false;
   }
   return !__builtin_add_overflow(last, 1, &last) &&
-         !__builtin_mul_overflow(last, host_graph_type_bytes(tensor->type),
-                                 out);
+         !__builtin_mul_overflow(last, sdg_graph_type_bytes(tensor->type), out);
 }
 
 static cudnnStatus_t bind(host_object_t *pack, job_t *job, int t) {
-  const host_graph_tensor_t *tensor = &job->graph->tensor[t];
+  const sdg_graph_tensor_t *tensor = &job->graph->tensor[t];
   const host_value_t *ids = HOST_VALUE(pack, VARIANT_PACK_UNIQUE_IDS);
   const host_value_t *pointers = HOST_VALUE(pack, VARIANT_PACK_DATA_POINTERS);
   int64_t at = 0;
@@ -129,7 +128,7 @@ static cudnnStatus_t check_workspace(host_object_t *plan, host_object_t *pack) {
 }
 
 // What is not computed here is refused by its name, once on stderr.
-static cudnnStatus_t check_graph(const host_graph_t *graph) {
+static cudnnStatus_t check_graph(const sdg_graph_t *graph) {
   const char *lacks = host_graph_lacks(graph);
   static _Atomic int said;
   if (!lacks)
@@ -183,7 +182,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
     return status;
   job_t *job = calloc(1, job_bytes(plan->graph));
   REFUSE_IF(!job, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
-  job->graph = host_graph_retain(plan->graph);
+  job->graph = sdg_graph_retain(plan->graph);
   status = prepare(plan, pack, job);
   if (status) {
     release(job);

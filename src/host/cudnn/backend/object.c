@@ -36,7 +36,7 @@ static void value_clear(host_value_t *value) {
 static void object_clear(host_object_t *object) {
   for (int i = 0; i < object->value_count; i++)
     value_clear(&object->value[i]);
-  host_graph_release(object->graph);
+  sdg_graph_release(object->graph);
   object->graph = NULL;
 }
 
@@ -65,7 +65,7 @@ cudnnStatus_t host_object_assign(host_object_t *object,
     return CUDNN_STATUS_SUCCESS;
   object_clear(object);
   object->finalized = true;
-  object->graph = host_graph_retain(from->graph);
+  object->graph = sdg_graph_retain(from->graph);
   for (int i = 0; i < from->value_count; i++) {
     const host_value_t *source = &from->value[i];
     cudnnStatus_t status =

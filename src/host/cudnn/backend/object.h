@@ -9,7 +9,8 @@
 #define SDG_SRC_HOST_CUDNN_BACKEND_OBJECT_H
 
 #include "src/host/cudnn/backend/table.h"
-#include "src/host/cudnn/graph/graph.h"
+#include "src/graph/graph.h"
+#include "src/host/cudnn/descriptor/types.h"
 
 typedef struct host_object host_object_t;
 
@@ -31,7 +32,7 @@ struct host_object {
   cudnnBackendDescriptorType_t kind;
   int references; /* atomic */
   bool finalized;
-  host_graph_t *graph; /* a reference: of a graph or a plan */
+  sdg_graph_t *graph; /* a reference: of a graph or a plan */
   int value_count;
   const host_attribute_t *attribute; /* `value_count` rows */
   host_value_t value[];

@@ -28,7 +28,7 @@ cudnnStatus_t host_value_put_text(host_value_t *value, const char *text) {
 
 // NVIDIA's library says nothing of a graph that no engine takes: it proposes
 // nothing. The first one is told on stderr, each one by the last error.
-static void explain(const host_graph_t *graph) {
+static void explain(const sdg_graph_t *graph) {
   static _Atomic int said;
   const char *why = host_plan_refuses(graph);
   if (!why)
@@ -76,7 +76,7 @@ static char *device_text(host_object_t *plan) {
   return host_device_text(current);
 }
 
-static cudnnStatus_t complete(host_object_t *plan, host_graph_t *graph,
+static cudnnStatus_t complete(host_object_t *plan, sdg_graph_t *graph,
                               const host_config_t *config) {
   cudnnStatus_t status = host_plan_check(graph, config);
   if (!status)
@@ -95,20 +95,20 @@ static cudnnStatus_t complete(host_object_t *plan, host_graph_t *graph,
   free(device);
   free(text);
   if (!status)
-    plan->graph = host_graph_retain(graph);
+    plan->graph = sdg_graph_retain(graph);
   return status;
 }
 
 // A plan from text has descriptors of its engine, too: programs read the engine
 // and the knobs back.
-static cudnnStatus_t attach(host_object_t *plan, host_graph_t *graph,
+static cudnnStatus_t attach(host_object_t *plan, sdg_graph_t *graph,
                             const host_config_t *config) {
   host_value_t *value = HOST_VALUE(plan, EXECUTION_PLAN_ENGINE_CONFIG);
   host_object_t *of =
       host_object_create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   REFUSE_IF(!of, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   of->finalized = true;
-  of->graph = host_graph_retain(graph);
+  of->graph = sdg_graph_retain(graph);
   cudnnStatus_t status =
       host_value_resize(value, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1);
   if (!status)
@@ -121,7 +121,7 @@ static cudnnStatus_t from_text(host_object_t *plan) {
   char *text =
       host_value_text(HOST_VALUE(plan, EXECUTION_PLAN_JSON_REPRESENTATION));
   REFUSE_IF(!text, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
-  host_graph_t *graph = NULL;
+  sdg_graph_t *graph = NULL;
   host_config_t config;
   cudnnStatus_t status =
       host_plan_read(text, (int64_t)strlen(text), &graph, &config);
@@ -131,7 +131,7 @@ static cudnnStatus_t from_text(host_object_t *plan) {
   status = attach(plan, graph, &config);
   if (!status)
     status = complete(plan, graph, &config);
-  host_graph_release(graph);
+  sdg_graph_release(graph);
   return status;
 }
 
@@ -145,7 +145,7 @@ cudnnStatus_t host_finalize_plan(host_object_t *plan) {
     return from_text(plan);
   REFUSE_IF(!from || !from->finalized, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
   host_config_t config;
-  host_graph_t *graph = NULL;
+  sdg_graph_t *graph = NULL;
   cudnnStatus_t status = host_config_read(from, &config, &graph);
   return status ? status : complete(plan, graph, &config);
 }

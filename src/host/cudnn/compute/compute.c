@@ -29,14 +29,14 @@ static bool is_sum(const host_run_t *run, int node) {
 
 // ---- tensors in memory -----------------------------------------------------
 
-static int64_t reach_of(const host_graph_tensor_t *tensor) {
+static int64_t reach_of(const sdg_graph_tensor_t *tensor) {
   int64_t last = 0;
   for (int d = 0; d < tensor->rank; d++) {
     if (tensor->dim[d] == 0)
       return 0;
     last += (tensor->dim[d] - 1) * tensor->stride[d];
   }
-  return (last + 1) * (int64_t)host_graph_type_bytes(tensor->type);
+  return (last + 1) * (int64_t)sdg_graph_type_bytes(tensor->type);
 }
 
 static bool overlap(const host_run_t *run, int a, int b) {
@@ -67,7 +67,7 @@ static bool sources_set(host_run_t *run) {
 }
 
 static bool run_open(host_run_t *run) {
-  const host_graph_t *graph = run->graph;
+  const sdg_graph_t *graph = run->graph;
   run->tensor = calloc((size_t)graph->tensor_count + 1, sizeof *run->tensor);
   run->done = calloc((size_t)graph->node_count + 1, sizeof *run->done);
   if (!run->tensor || !run->done)
@@ -76,7 +76,7 @@ static bool run_open(host_run_t *run) {
     run->tensor[t].maker = -1;
   for (int n = 0; n < graph->node_count; n++)
     for (int i = 0; i < graph->node[n].operand_count; i++)
-      if (host_graph_writes(&graph->node[n], graph->node[n].operand[i].name))
+      if (sdg_graph_writes(&graph->node[n], graph->node[n].operand[i].name))
         run->tensor[graph->node[n].operand[i].tensor].maker = n;
   return sources_set(run);
 }
@@ -97,7 +97,7 @@ static void run_close(host_run_t *run) {
 // Results and sums over tensors of the same extents, which are computed
 // together.
 typedef struct {
-  const host_graph_tensor_t *like;
+  const sdg_graph_tensor_t *like;
   bool *result; // by tensor
   bool *sum;    // by node
 } sweep_t;
@@ -109,14 +109,14 @@ static bool is_known(const host_run_tensor_t *tensor) {
 // Finds the needs of all tensors, from the last node to the first.
 static void needs_find(host_run_t *run, const sweep_t *sweep,
                        const host_region_t *part) {
-  const host_graph_t *graph = run->graph;
+  const sdg_graph_t *graph = run->graph;
   for (int t = 0; t < graph->tensor_count; t++) {
     run->tensor[t].need = (host_region_t){.rank = graph->tensor[t].rank};
     if (sweep->result[t])
       run->tensor[t].need = *part;
   }
   for (int n = graph->node_count - 1; n >= 0; n--) {
-    const host_graph_node_t *node = &graph->node[n];
+    const sdg_graph_node_t *node = &graph->node[n];
     bool due = sweep->sum[n];
     for (int i = 0; i < node->operand_count && !is_sum(run, n); i++) {
       const host_run_tensor_t *t = &run->tensor[node->operand[i].tensor];
@@ -140,7 +140,7 @@ static bool room_get(host_run_tensor_t *tensor) {
 // The part of a known sum that is needed.
 static void sums_take(host_run_t *run, int tensor) {
   host_run_tensor_t *t = &run->tensor[tensor];
-  const host_graph_tensor_t *of = host_run_of(run, tensor);
+  const sdg_graph_tensor_t *of = host_run_of(run, tensor);
   host_region_t all = host_region_all(of);
   int64_t step, to = 0;
   for (host_rows_of_t rows = host_rows_begin(&t->need); rows.more;
@@ -151,7 +151,7 @@ static void sums_take(host_run_t *run, int tensor) {
 
 static bool part_compute(host_run_t *run, const sweep_t *sweep,
                          const host_region_t *part) {
-  const host_graph_t *graph = run->graph;
+  const sdg_graph_t *graph = run->graph;
   needs_find(run, sweep, part);
   for (int t = 0; t < graph->tensor_count; t++) {
     if (host_region_count(&run->tensor[t].need) == 0)
@@ -165,7 +165,7 @@ static bool part_compute(host_run_t *run, const sweep_t *sweep,
                     &run->tensor[t].need, run->tensor[t].value);
   }
   for (int n = 0; n < graph->node_count; n++) {
-    const host_graph_node_t *node = &graph->node[n];
+    const sdg_graph_node_t *node = &graph->node[n];
     bool due = false;
     for (int i = 0; i < node->operand_count; i++) {
       const host_run_tensor_t *t = &run->tensor[node->operand[i].tensor];
@@ -184,7 +184,7 @@ static bool part_compute(host_run_t *run, const sweep_t *sweep,
 
 // ---- all parts -------------------------------------------------------------
 
-static bool has_window(const host_graph_t *graph) {
+static bool has_window(const sdg_graph_t *graph) {
   for (int n = 0; n < graph->node_count; n++)
     for (int kind = CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
          kind <= CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
@@ -196,7 +196,7 @@ static bool has_window(const host_graph_t *graph) {
 
 // The extents of a part of at most run->part elements: images are cut first,
 // then rows. Convolutions need all channels.
-static void part_extents(const host_run_t *run, const host_graph_tensor_t *of,
+static void part_extents(const host_run_t *run, const sdg_graph_tensor_t *of,
                          int64_t *out) {
   int64_t count = 1;
   bool whole = has_window(run->graph);
@@ -214,7 +214,7 @@ static void part_extents(const host_run_t *run, const host_graph_tensor_t *of,
 }
 
 static bool parts_compute(host_run_t *run, const sweep_t *sweep) {
-  const host_graph_tensor_t *of = sweep->like;
+  const sdg_graph_tensor_t *of = sweep->like;
   host_region_t part = {.rank = of->rank};
   int64_t extent[CUDNN_DIM_MAX];
   part_extents(run, of, extent);
@@ -240,27 +240,27 @@ static bool is_ready(const host_run_t *run, int tensor) {
   const host_run_tensor_t *t = &run->tensor[tensor];
   if (is_known(t) || t->maker < 0)
     return true;
-  const host_graph_node_t *node = &run->graph->node[t->maker];
+  const sdg_graph_node_t *node = &run->graph->node[t->maker];
   if (is_sum(run, t->maker))
     return false;
   for (int i = 0; i < node->operand_count; i++)
-    if (!host_graph_writes(node, node->operand[i].name) &&
+    if (!sdg_graph_writes(node, node->operand[i].name) &&
         !is_ready(run, node->operand[i].tensor))
       return false;
   return true;
 }
 
 static bool sum_is_ready(const host_run_t *run, int n) {
-  const host_graph_node_t *node = &run->graph->node[n];
+  const sdg_graph_node_t *node = &run->graph->node[n];
   for (int i = 0; i < node->operand_count; i++)
-    if (!host_graph_writes(node, node->operand[i].name) &&
+    if (!sdg_graph_writes(node, node->operand[i].name) &&
         !is_ready(run, node->operand[i].tensor))
       return false;
   return true;
 }
 
-static bool same_extents(const host_graph_tensor_t *a,
-                         const host_graph_tensor_t *b) {
+static bool same_extents(const sdg_graph_tensor_t *a,
+                         const sdg_graph_tensor_t *b) {
   return a->rank == b->rank &&
          memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
 }
@@ -285,7 +285,7 @@ static void sweep_fill(const host_run_t *run, sweep_t *sweep) {
 }
 
 static bool sweep_run(host_run_t *run, sweep_t *sweep) {
-  const host_graph_t *graph = run->graph;
+  const sdg_graph_t *graph = run->graph;
   sweep_fill(run, sweep);
   for (int n = 0; n < graph->node_count; n++)
     if (sweep->sum[n] && !kind_of(run, n)->begin(run, &graph->node[n]))
@@ -305,7 +305,7 @@ static bool sweep_run(host_run_t *run, sweep_t *sweep) {
 }
 
 static bool everything_compute(host_run_t *run, sweep_t *sweep) {
-  const host_graph_t *graph = run->graph;
+  const sdg_graph_t *graph = run->graph;
   for (int n = 0; n < graph->node_count; n++) {
     bool done;
     if (!host_conv_in_memory(run, &graph->node[n], &done))
@@ -327,11 +327,11 @@ static bool everything_compute(host_run_t *run, sweep_t *sweep) {
   return true;
 }
 
-bool host_graph_compute(const host_graph_t *graph, void *const *data) {
+bool host_graph_compute(const sdg_graph_t *graph, void *const *data) {
   return host_run_parts(graph, data, PART_ELEMENTS);
 }
 
-bool host_run_parts(const host_graph_t *graph, void *const *data,
+bool host_run_parts(const sdg_graph_t *graph, void *const *data,
                     int64_t elements) {
   host_run_t run = {.graph = graph, .data = data, .part = elements};
   sweep_t sweep = {.result =

@@ -30,16 +30,15 @@ static const cudnnBackendAttributeName_t names[][5] = {
     [HOST_CONV_WEIGHTS] = {OPERANDS(BWD_FILTER, X, DW, DY)},
 };
 
-static void numbers_get(const host_graph_node_t *node,
+static void numbers_get(const sdg_graph_node_t *node,
                         cudnnBackendAttributeName_t name, int64_t missing,
                         int rank, int64_t *out) {
-  const host_graph_parameter_t *p = host_graph_parameter(node, name);
+  const sdg_graph_parameter_t *p = sdg_graph_parameter(node, name);
   for (int d = 0; d < rank; d++)
     out[d] = p && d < p->count ? p->value[d].integer : missing;
 }
 
-static conv_t conv_of(const host_graph_t *graph,
-                      const host_graph_node_t *node) {
+static conv_t conv_of(const sdg_graph_t *graph, const sdg_graph_node_t *node) {
   conv_t c = {
       .kind =
           node->kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
@@ -49,14 +48,14 @@ static conv_t conv_of(const host_graph_t *graph,
               ? HOST_CONV_DATA
               : HOST_CONV_WEIGHTS};
   const cudnnBackendAttributeName_t *name = names[c.kind];
-  c.x = host_graph_operand(node, name[0]);
-  c.w = host_graph_operand(node, name[1]);
-  c.y = host_graph_operand(node, name[2]);
-  c.alpha = host_graph_real(node, name[3], 1);
-  c.beta = host_graph_real(node, name[4], 0);
+  c.x = sdg_graph_operand(node, name[0]);
+  c.w = sdg_graph_operand(node, name[1]);
+  c.y = sdg_graph_operand(node, name[2]);
+  c.alpha = sdg_graph_real(node, name[3], 1);
+  c.beta = sdg_graph_real(node, name[4], 0);
   c.rank = graph->tensor[c.x].rank - 2;
-  c.flip = host_graph_integer(node, CUDNN_ATTR_CONVOLUTION_CONV_MODE,
-                              CUDNN_CROSS_CORRELATION) == CUDNN_CONVOLUTION;
+  c.flip = sdg_graph_integer(node, CUDNN_ATTR_CONVOLUTION_CONV_MODE,
+                             CUDNN_CROSS_CORRELATION) == CUDNN_CONVOLUTION;
   numbers_get(node, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0, c.rank, c.pad);
   numbers_get(node, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1, c.rank, c.stride);
   numbers_get(node, CUDNN_ATTR_CONVOLUTION_DILATIONS, 1, c.rank, c.dilation);
@@ -69,8 +68,8 @@ static int result_of(const conv_t *c) {
                                       : c->w;
 }
 
-static const char *lacks(const host_graph_t *graph,
-                         const host_graph_node_t *node) {
+static const char *lacks(const sdg_graph_t *graph,
+                         const sdg_graph_node_t *node) {
   conv_t c = conv_of(graph, node);
   if (c.rank < 1 || c.rank > HOST_SPATIAL)
     return "a convolution in more than 3 dimensions";
@@ -130,7 +129,7 @@ static host_region_t y_over(const host_run_t *run, const conv_t *c,
   return y;
 }
 
-static void forward_need(host_run_t *run, const host_graph_node_t *node,
+static void forward_need(host_run_t *run, const sdg_graph_node_t *node,
                          const host_region_t *part) {
   (void)part;
   conv_t c = conv_of(run->graph, node);
@@ -144,7 +143,7 @@ static void forward_need(host_run_t *run, const host_graph_node_t *node,
   host_run_need(run, c.w, &w);
 }
 
-static void data_need(host_run_t *run, const host_graph_node_t *node,
+static void data_need(host_run_t *run, const sdg_graph_node_t *node,
                       const host_region_t *part) {
   (void)part;
   conv_t c = conv_of(run->graph, node);
@@ -157,7 +156,7 @@ static void data_need(host_run_t *run, const host_graph_node_t *node,
   host_run_need(run, c.w, &w);
 }
 
-static void filter_need(host_run_t *run, const host_graph_node_t *node,
+static void filter_need(host_run_t *run, const sdg_graph_node_t *node,
                         const host_region_t *part) {
   conv_t c = conv_of(run->graph, node);
   host_region_t x = x_under(run, &c, part);
@@ -170,7 +169,7 @@ static void filter_need(host_run_t *run, const host_graph_node_t *node,
 // A problem without pointers and strides, for these rows of x and y.
 static host_conv_t problem_of(const host_run_t *run, const conv_t *c,
                               const host_region_t *x, const host_region_t *y) {
-  const host_graph_tensor_t *w = host_run_of(run, c->w);
+  const sdg_graph_tensor_t *w = host_run_of(run, c->w);
   int groups = (int)(host_run_of(run, c->x)->dim[1] / w->dim[1]);
   host_conv_t p = {.images = (int)(y->hi[0] - y->lo[0]),
                    .groups = groups,
@@ -269,7 +268,7 @@ static bool engine_run(host_run_t *run, const conv_t *c,
 // window sees either zero, by the extents of the region: 0 it is.
 static bool blend(const host_run_t *run, const conv_t *c, int result,
                   const host_region_t *region, double *values) {
-  const host_graph_tensor_t *of = host_run_of(run, result);
+  const sdg_graph_tensor_t *of = host_run_of(run, result);
   int64_t count = host_region_count(region);
   for (int64_t i = 0; i < count; i++)
     values[i] += 0.0;
@@ -286,7 +285,7 @@ static bool blend(const host_run_t *run, const conv_t *c, int result,
   return true;
 }
 
-static bool conv_compute(host_run_t *run, const host_graph_node_t *node) {
+static bool conv_compute(host_run_t *run, const sdg_graph_node_t *node) {
   conv_t c = conv_of(run->graph, node);
   int result = result_of(&c);
   host_region_t region[3] = {run->tensor[c.x].need, run->tensor[c.w].need,
@@ -302,12 +301,12 @@ static bool conv_compute(host_run_t *run, const host_graph_node_t *node) {
 
 // ---- the gradient of the filter --------------------------------------------
 
-static int filter_over(const host_graph_node_t *node) {
-  return host_graph_operand(node,
-                            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+static int filter_over(const sdg_graph_node_t *node) {
+  return sdg_graph_operand(node,
+                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
 }
 
-static bool filter_begin(host_run_t *run, const host_graph_node_t *node) {
+static bool filter_begin(host_run_t *run, const sdg_graph_node_t *node) {
   int w = conv_of(run->graph, node).w;
   host_region_t all = host_region_all(host_run_of(run, w));
   run->tensor[w].sums =
@@ -315,7 +314,7 @@ static bool filter_begin(host_run_t *run, const host_graph_node_t *node) {
   return run->tensor[w].sums;
 }
 
-static bool filter_add(host_run_t *run, const host_graph_node_t *node,
+static bool filter_add(host_run_t *run, const sdg_graph_node_t *node,
                        const host_region_t *part) {
   conv_t c = conv_of(run->graph, node);
   const host_region_t region[3] = {
@@ -331,7 +330,7 @@ static bool filter_add(host_run_t *run, const host_graph_node_t *node,
   return good;
 }
 
-static bool filter_end(host_run_t *run, const host_graph_node_t *node) {
+static bool filter_end(host_run_t *run, const sdg_graph_node_t *node) {
   conv_t c = conv_of(run->graph, node);
   host_region_t all = host_region_all(host_run_of(run, c.w));
   if (!blend(run, &c, c.w, &all, run->tensor[c.w].sums))
@@ -348,7 +347,7 @@ static bool engine_takes(cudnnDataType_t type) {
          type == CUDNN_DATA_INT8 || type == CUDNN_DATA_UINT8;
 }
 
-bool host_conv_in_memory(host_run_t *run, const host_graph_node_t *node,
+bool host_conv_in_memory(host_run_t *run, const sdg_graph_node_t *node,
                          bool *out_done) {
   const host_node_kind_t *kind = host_node_kind(node->kind);
   *out_done = false;
@@ -362,7 +361,7 @@ bool host_conv_in_memory(host_run_t *run, const host_graph_node_t *node,
   host_conv_t p;
   void *at[3];
   for (int i = 0; i < 3; i++) {
-    const host_graph_tensor_t *of = host_run_of(run, tensor[i]);
+    const sdg_graph_tensor_t *of = host_run_of(run, tensor[i]);
     region[i] = host_region_all(of);
     at[i] = tensor[i] == result ? run->data[result]
                                 : (void *)run->tensor[tensor[i]].source;

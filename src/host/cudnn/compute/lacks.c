@@ -3,7 +3,7 @@
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/compute/run.h"
 
-static const char *tensor_lacks(const host_graph_tensor_t *tensor) {
+static const char *tensor_lacks(const sdg_graph_tensor_t *tensor) {
   if (tensor->vector_count > 1)
     return "a tensor of vectors of channels";
   if (tensor->is_ragged)
@@ -44,7 +44,7 @@ static const char *kind_name(cudnnBackendDescriptorType_t kind) {
   return "an operation of an unknown kind";
 }
 
-const char *host_graph_lacks(const host_graph_t *graph) {
+const char *host_graph_lacks(const sdg_graph_t *graph) {
   for (int n = 0; n < graph->node_count; n++) {
     const host_node_kind_t *kind = host_node_kind(graph->node[n].kind);
     const char *lacks = kind ? kind->lacks(graph, &graph->node[n])

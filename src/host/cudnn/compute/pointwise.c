@@ -15,8 +15,8 @@ static const cudnnBackendAttributeName_t names[HOST_PW_OPERANDS] = {
     [HOST_PW_Y] = CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
 };
 
-static const host_pointwise_mode_t *mode_of(const host_graph_node_t *node) {
-  return host_pointwise_mode((cudnnPointwiseMode_t)host_graph_integer(
+static const host_pointwise_mode_t *mode_of(const sdg_graph_node_t *node) {
+  return host_pointwise_mode((cudnnPointwiseMode_t)sdg_graph_integer(
       node, CUDNN_ATTR_POINTWISE_MODE, -1));
 }
 
@@ -25,25 +25,25 @@ static bool is_gradient(const host_pointwise_mode_t *mode) {
 }
 
 // A gradient that has no x is computed from y.
-static bool takes_y(const host_graph_node_t *node,
+static bool takes_y(const sdg_graph_node_t *node,
                     const host_pointwise_mode_t *mode) {
-  return is_gradient(mode) && host_graph_operand(node, names[HOST_PW_X]) < 0;
+  return is_gradient(mode) && sdg_graph_operand(node, names[HOST_PW_X]) < 0;
 }
 
-static unsigned reads_of(const host_graph_node_t *node,
+static unsigned reads_of(const sdg_graph_node_t *node,
                          const host_pointwise_mode_t *mode) {
   return takes_y(node, mode) ? 1u << HOST_PW_DY | 1u << HOST_PW_Y : mode->reads;
 }
 
-static int result_of(const host_graph_node_t *node,
+static int result_of(const sdg_graph_node_t *node,
                      const host_pointwise_mode_t *mode) {
-  return host_graph_operand(node, is_gradient(mode)
-                                      ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
-                                      : names[HOST_PW_Y]);
+  return sdg_graph_operand(node, is_gradient(mode)
+                                     ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
+                                     : names[HOST_PW_Y]);
 }
 
-static bool extents_fit(const host_graph_tensor_t *operand,
-                        const host_graph_tensor_t *result) {
+static bool extents_fit(const sdg_graph_tensor_t *operand,
+                        const sdg_graph_tensor_t *result) {
   if (operand->rank != result->rank)
     return false;
   for (int d = 0; d < operand->rank; d++)
@@ -52,8 +52,8 @@ static bool extents_fit(const host_graph_tensor_t *operand,
   return true;
 }
 
-static const char *lacks(const host_graph_t *graph,
-                         const host_graph_node_t *node) {
+static const char *lacks(const sdg_graph_t *graph,
+                         const sdg_graph_node_t *node) {
   const host_pointwise_mode_t *mode = mode_of(node);
   if (!mode)
     return "this mode of a pointwise operation";
@@ -64,7 +64,7 @@ static const char *lacks(const host_graph_t *graph,
     return "a pointwise operation without a result";
   unsigned reads = reads_of(node, mode);
   for (int i = 0; i < HOST_PW_OPERANDS; i++) {
-    int operand = host_graph_operand(node, names[i]);
+    int operand = sdg_graph_operand(node, names[i]);
     if (!(reads >> i & 1))
       continue;
     if (operand < 0)
@@ -75,7 +75,7 @@ static const char *lacks(const host_graph_t *graph,
   return NULL;
 }
 
-static void need(host_run_t *run, const host_graph_node_t *node,
+static void need(host_run_t *run, const sdg_graph_node_t *node,
                  const host_region_t *part) {
   (void)part;
   const host_pointwise_mode_t *mode = mode_of(node);
@@ -84,35 +84,35 @@ static void need(host_run_t *run, const host_graph_node_t *node,
   for (int i = 0; i < HOST_PW_OPERANDS; i++) {
     if (!(reads >> i & 1))
       continue;
-    int operand = host_graph_operand(node, names[i]);
+    int operand = sdg_graph_operand(node, names[i]);
     host_region_t of = host_region_broadcast(result, host_run_of(run, operand));
     host_run_need(run, operand, &of);
   }
 }
 
-static host_pointwise_row_t row_of(const host_graph_node_t *node) {
+static host_pointwise_row_t row_of(const sdg_graph_node_t *node) {
   return (host_pointwise_row_t){
-      .alpha1 = host_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1),
-      .alpha2 = host_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1),
-      .lower = host_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0),
+      .alpha1 = sdg_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1),
+      .alpha2 = sdg_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1),
+      .lower = sdg_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0),
       .upper =
-          host_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, INFINITY),
+          sdg_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, INFINITY),
       .slope =
-          host_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, 0),
-      .elu_alpha = host_graph_real(node, CUDNN_ATTR_POINTWISE_ELU_ALPHA, 1),
+          sdg_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, 0),
+      .elu_alpha = sdg_graph_real(node, CUDNN_ATTR_POINTWISE_ELU_ALPHA, 1),
       .softplus_beta =
-          host_graph_real(node, CUDNN_ATTR_POINTWISE_SOFTPLUS_BETA, 1),
-      .swish_beta = host_graph_real(node, CUDNN_ATTR_POINTWISE_SWISH_BETA, 1)};
+          sdg_graph_real(node, CUDNN_ATTR_POINTWISE_SOFTPLUS_BETA, 1),
+      .swish_beta = sdg_graph_real(node, CUDNN_ATTR_POINTWISE_SWISH_BETA, 1)};
 }
 
-static bool compute(host_run_t *run, const host_graph_node_t *node) {
+static bool compute(host_run_t *run, const sdg_graph_node_t *node) {
   static const double nothing;
   const host_pointwise_mode_t *mode = mode_of(node);
   unsigned reads = reads_of(node, mode);
   int result = result_of(node, mode);
   const host_run_tensor_t *to = &run->tensor[result];
   host_pointwise_row_t row = row_of(node);
-  int64_t axis = host_graph_integer(node, CUDNN_ATTR_POINTWISE_AXIS, 0);
+  int64_t axis = sdg_graph_integer(node, CUDNN_ATTR_POINTWISE_AXIS, 0);
   int last = to->need.rank - 1;
   row.out = to->value;
   row.index_step = axis == last || axis == -1;
@@ -126,7 +126,7 @@ static bool compute(host_run_t *run, const host_graph_node_t *node) {
       row.step[i] = 0;
       if (!(reads >> i & 1))
         continue;
-      int operand = host_graph_operand(node, names[i]);
+      int operand = sdg_graph_operand(node, names[i]);
       const host_run_tensor_t *from = &run->tensor[operand];
       row.in[i] =
           from->value + host_rows_offset(&rows, host_run_of(run, operand),
@@ -137,7 +137,7 @@ static bool compute(host_run_t *run, const host_graph_node_t *node) {
   int64_t count = host_region_count(&to->need);
   cudnnDataType_t kept = host_run_of(run, result)->type;
   // Comparisons and positions are exact in any type.
-  cudnnDataType_t type = (cudnnDataType_t)host_graph_integer(
+  cudnnDataType_t type = (cudnnDataType_t)sdg_graph_integer(
       node, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
   if (type != kept && (type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_HALF ||
                        type == CUDNN_DATA_BFLOAT16))

@@ -3,7 +3,8 @@
 #ifndef SDG_SRC_HOST_CUDNN_COMPUTE_POINTWISE_H
 #define SDG_SRC_HOST_CUDNN_COMPUTE_POINTWISE_H
 
-#include "src/host/cudnn/graph/graph.h"
+#include "src/graph/graph.h"
+#include "src/host/cudnn/descriptor/types.h"
 
 /* What a pointwise node may read. */
 enum {

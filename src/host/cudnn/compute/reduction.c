@@ -84,8 +84,8 @@ static bool sums_begin(host_run_t *run, int result, double start) {
 // is a multiple of the result's, belong to one result.
 static void sums_add(host_run_t *run, int x, int result,
                      const host_region_t *part, const operator_t *by) {
-  const host_graph_tensor_t *from = host_run_of(run, x);
-  const host_graph_tensor_t *to = host_run_of(run, result);
+  const sdg_graph_tensor_t *from = host_run_of(run, x);
+  const sdg_graph_tensor_t *to = host_run_of(run, result);
   host_region_t all = host_region_all(to);
   int64_t step[CUDNN_DIM_MAX], ratio[CUDNN_DIM_MAX], x_step;
   int last = from->rank - 1;
@@ -116,23 +116,23 @@ static void sums_add(host_run_t *run, int x, int result,
 
 // ---- reductions ------------------------------------------------------------
 
-static int x_of(const host_graph_node_t *node) {
-  return host_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
+static int x_of(const sdg_graph_node_t *node) {
+  return sdg_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
 }
 
-static int y_of(const host_graph_node_t *node) {
-  return host_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+static int y_of(const sdg_graph_node_t *node) {
+  return sdg_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
 }
 
-static const operator_t *by_of(const host_graph_node_t *node) {
+static const operator_t *by_of(const sdg_graph_node_t *node) {
   return operator_of(
-      host_graph_integer(node, CUDNN_ATTR_REDUCTION_OPERATOR, -1));
+      sdg_graph_integer(node, CUDNN_ATTR_REDUCTION_OPERATOR, -1));
 }
 
-static const char *lacks(const host_graph_t *graph,
-                         const host_graph_node_t *node) {
-  const host_graph_tensor_t *x = &graph->tensor[x_of(node)];
-  const host_graph_tensor_t *y = &graph->tensor[y_of(node)];
+static const char *lacks(const sdg_graph_t *graph,
+                         const sdg_graph_node_t *node) {
+  const sdg_graph_tensor_t *x = &graph->tensor[x_of(node)];
+  const sdg_graph_tensor_t *y = &graph->tensor[y_of(node)];
   if (!by_of(node))
     return "this operator of a reduction";
   if (x->rank != y->rank)
@@ -143,22 +143,22 @@ static const char *lacks(const host_graph_t *graph,
   return NULL;
 }
 
-static void need(host_run_t *run, const host_graph_node_t *node,
+static void need(host_run_t *run, const sdg_graph_node_t *node,
                  const host_region_t *part) {
   host_run_need(run, x_of(node), part);
 }
 
-static bool begin(host_run_t *run, const host_graph_node_t *node) {
+static bool begin(host_run_t *run, const sdg_graph_node_t *node) {
   return sums_begin(run, y_of(node), by_of(node)->start);
 }
 
-static bool add(host_run_t *run, const host_graph_node_t *node,
+static bool add(host_run_t *run, const sdg_graph_node_t *node,
                 const host_region_t *part) {
   sums_add(run, x_of(node), y_of(node), part, by_of(node));
   return true;
 }
 
-static bool end(host_run_t *run, const host_graph_node_t *node) {
+static bool end(host_run_t *run, const sdg_graph_node_t *node) {
   int y = y_of(node);
   cudnnReduceTensorOp_t op = by_of(node)->op;
   host_region_t from = host_region_all(host_run_of(run, x_of(node)));
@@ -176,21 +176,21 @@ static bool end(host_run_t *run, const host_graph_node_t *node) {
 
 // ---- statistics of channels ------------------------------------------------
 
-static int statistics_x(const host_graph_node_t *node) {
-  return host_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_XDESC);
+static int statistics_x(const sdg_graph_node_t *node) {
+  return sdg_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_XDESC);
 }
 
-static int sum_of(const host_graph_node_t *node, bool squares) {
-  return host_graph_operand(node, squares
-                                      ? CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC
-                                      : CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC);
+static int sum_of(const sdg_graph_node_t *node, bool squares) {
+  return sdg_graph_operand(node, squares
+                                     ? CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC
+                                     : CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC);
 }
 
-static const char *statistics_lacks(const host_graph_t *graph,
-                                    const host_graph_node_t *node) {
-  const host_graph_tensor_t *x = &graph->tensor[statistics_x(node)];
+static const char *statistics_lacks(const sdg_graph_t *graph,
+                                    const sdg_graph_node_t *node) {
+  const sdg_graph_tensor_t *x = &graph->tensor[statistics_x(node)];
   for (int i = 0; i < 2; i++) {
-    const host_graph_tensor_t *sum = &graph->tensor[sum_of(node, i)];
+    const sdg_graph_tensor_t *sum = &graph->tensor[sum_of(node, i)];
     if (sum->rank != x->rank)
       return "statistics with another number of dimensions";
     for (int d = 0; d < x->rank; d++)
@@ -200,17 +200,17 @@ static const char *statistics_lacks(const host_graph_t *graph,
   return NULL;
 }
 
-static void statistics_need(host_run_t *run, const host_graph_node_t *node,
+static void statistics_need(host_run_t *run, const sdg_graph_node_t *node,
                             const host_region_t *part) {
   host_run_need(run, statistics_x(node), part);
 }
 
-static bool statistics_begin(host_run_t *run, const host_graph_node_t *node) {
+static bool statistics_begin(host_run_t *run, const sdg_graph_node_t *node) {
   return sums_begin(run, sum_of(node, false), 0) &&
          sums_begin(run, sum_of(node, true), 0);
 }
 
-static bool statistics_add(host_run_t *run, const host_graph_node_t *node,
+static bool statistics_add(host_run_t *run, const sdg_graph_node_t *node,
                            const host_region_t *part) {
   int x = statistics_x(node);
   sums_add(run, x, sum_of(node, false), part,
@@ -220,7 +220,7 @@ static bool statistics_add(host_run_t *run, const host_graph_node_t *node,
   return true;
 }
 
-static bool statistics_end(host_run_t *run, const host_graph_node_t *node) {
+static bool statistics_end(host_run_t *run, const sdg_graph_node_t *node) {
   host_run_finish(run, sum_of(node, false));
   host_run_finish(run, sum_of(node, true));
   return true;

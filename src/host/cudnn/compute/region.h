@@ -3,14 +3,15 @@
 #ifndef SDG_SRC_HOST_CUDNN_COMPUTE_REGION_H
 #define SDG_SRC_HOST_CUDNN_COMPUTE_REGION_H
 
-#include "src/host/cudnn/graph/graph.h"
+#include "src/graph/graph.h"
+#include "src/host/cudnn/descriptor/types.h"
 
 typedef struct {
   int rank;
   int64_t lo[CUDNN_DIM_MAX], hi[CUDNN_DIM_MAX];
 } host_region_t;
 
-static inline host_region_t host_region_all(const host_graph_tensor_t *tensor) {
+static inline host_region_t host_region_all(const sdg_graph_tensor_t *tensor) {
   host_region_t all = {.rank = tensor->rank};
   for (int d = 0; d < tensor->rank; d++)
     all.hi[d] = tensor->dim[d];
@@ -46,7 +47,7 @@ static inline void host_region_hull(host_region_t *io_hull,
  * the same indices, and index 0 where the operand's extent is 1. */
 static inline host_region_t
 host_region_broadcast(const host_region_t *result,
-                      const host_graph_tensor_t *operand) {
+                      const sdg_graph_tensor_t *operand) {
   host_region_t region = *result;
   for (int d = 0; d < operand->rank; d++)
     if (operand->dim[d] == 1) {

@@ -25,7 +25,7 @@ typedef struct {
 } host_run_tensor_t;
 
 typedef struct {
-  const host_graph_t *graph;
+  const sdg_graph_t *graph;
   void *const *data;
   host_run_tensor_t *tensor; /* as many as the graph has */
   bool *done;                /* by node: a reduction is complete */
@@ -36,11 +36,11 @@ typedef struct {
 
 /* host_graph_compute in parts of this many elements. Only what is summed over a
  * whole tensor depends on their number, in its last bits. */
-bool host_run_parts(const host_graph_t *graph, void *const *data,
+bool host_run_parts(const sdg_graph_t *graph, void *const *data,
                     int64_t elements);
 
-static inline const host_graph_tensor_t *host_run_of(const host_run_t *run,
-                                                     int tensor) {
+static inline const sdg_graph_tensor_t *host_run_of(const host_run_t *run,
+                                                    int tensor) {
   return &run->graph->tensor[tensor];
 }
 
@@ -48,7 +48,7 @@ static inline const host_graph_tensor_t *host_run_of(const host_run_t *run,
 void host_run_need(host_run_t *run, int tensor, const host_region_t *region);
 
 /* Reads elements of the tensor, whose first element lies at `from`. */
-void host_run_read(const host_graph_tensor_t *tensor, const void *from,
+void host_run_read(const sdg_graph_tensor_t *tensor, const void *from,
                    const host_region_t *region, double *to);
 /* Writes elements of the tensor's need, which contains the region, to memory.
  */
@@ -67,7 +67,7 @@ void host_rows_next(host_rows_of_t *rows);
 /* Where the row's first element lies in the dense array of `in`, which has
  * index 0 only where its extent is 1; *out_step: to the next element. */
 int64_t host_rows_offset(const host_rows_of_t *rows,
-                         const host_graph_tensor_t *tensor,
+                         const sdg_graph_tensor_t *tensor,
                          const host_region_t *in, int64_t *out_step);
 
 /* ---- nodes ----------------------------------------------------------------
@@ -77,23 +77,22 @@ int64_t host_rows_offset(const host_rows_of_t *rows,
 typedef struct {
   cudnnBackendDescriptorType_t kind;
   /* The sentence for host_graph_lacks, or NULL. */
-  const char *(*lacks)(const host_graph_t *graph,
-                       const host_graph_node_t *node);
+  const char *(*lacks)(const sdg_graph_t *graph, const sdg_graph_node_t *node);
   /* Adds the needs of the operands that the node reads. For nodes that compute
    * a region: from the need of the result. For sums: for `part` of the tensor
    * that they read. */
-  void (*need)(host_run_t *run, const host_graph_node_t *node,
+  void (*need)(host_run_t *run, const sdg_graph_node_t *node,
                const host_region_t *part);
   /* Computes the need of the result. These return false when memory is short.
    */
-  bool (*compute)(host_run_t *run, const host_graph_node_t *node);
+  bool (*compute)(host_run_t *run, const sdg_graph_node_t *node);
   /* Sums only: the tensor that is read part by part; begins; adds a part; and
    * writes the results. */
-  int (*over)(const host_graph_node_t *node);
-  bool (*begin)(host_run_t *run, const host_graph_node_t *node);
-  bool (*add)(host_run_t *run, const host_graph_node_t *node,
+  int (*over)(const sdg_graph_node_t *node);
+  bool (*begin)(host_run_t *run, const sdg_graph_node_t *node);
+  bool (*add)(host_run_t *run, const sdg_graph_node_t *node,
               const host_region_t *part);
-  bool (*end)(host_run_t *run, const host_graph_node_t *node);
+  bool (*end)(host_run_t *run, const sdg_graph_node_t *node);
 } host_node_kind_t;
 
 extern const host_node_kind_t host_node_pointwise, host_node_conv_forward,
@@ -108,7 +107,7 @@ void host_run_finish(host_run_t *run, int tensor);
 
 /* A convolution whose operands are all in memory is computed there at once.
  * *out_done is false if the node is something else. */
-bool host_conv_in_memory(host_run_t *run, const host_graph_node_t *node,
+bool host_conv_in_memory(host_run_t *run, const sdg_graph_node_t *node,
                          bool *out_done);
 
 #endif

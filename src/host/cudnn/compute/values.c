@@ -9,8 +9,7 @@ void host_run_need(host_run_t *run, int tensor, const host_region_t *region) {
   host_region_hull(&run->tensor[tensor].need, region);
 }
 
-static host_view_t view_of(const host_graph_tensor_t *tensor,
-                           const char *data) {
+static host_view_t view_of(const sdg_graph_tensor_t *tensor, const char *data) {
   host_view_t view = {
       .type = tensor->type, .rank = tensor->rank, .data = (char *)data};
   memcpy(view.dim, tensor->dim, sizeof view.dim);
@@ -18,7 +17,7 @@ static host_view_t view_of(const host_graph_tensor_t *tensor,
   return view;
 }
 
-void host_run_read(const host_graph_tensor_t *tensor, const void *from,
+void host_run_read(const sdg_graph_tensor_t *tensor, const void *from,
                    const host_region_t *region, double *to) {
   host_view_t view = view_of(tensor, from);
   int64_t extent[CUDNN_DIM_MAX];
@@ -45,7 +44,7 @@ void host_rows_next(host_rows_of_t *rows) {
 }
 
 int64_t host_rows_offset(const host_rows_of_t *rows,
-                         const host_graph_tensor_t *tensor,
+                         const sdg_graph_tensor_t *tensor,
                          const host_region_t *in, int64_t *out_step) {
   int64_t step[CUDNN_DIM_MAX], offset = 0;
   int last = in->rank - 1;
@@ -60,7 +59,7 @@ int64_t host_rows_offset(const host_rows_of_t *rows,
 void host_run_store(const host_run_t *run, int tensor,
                     const host_region_t *region) {
   const host_run_tensor_t *t = &run->tensor[tensor];
-  const host_graph_tensor_t *of = host_run_of(run, tensor);
+  const sdg_graph_tensor_t *of = host_run_of(run, tensor);
   host_view_t view = view_of(of, run->data[tensor]);
   int64_t row[CUDNN_DIM_MAX], step;
   for (int d = 0; d < region->rank; d++)
@@ -75,7 +74,7 @@ void host_run_store(const host_run_t *run, int tensor,
 
 void host_run_finish(host_run_t *run, int tensor) {
   host_run_tensor_t *t = &run->tensor[tensor];
-  const host_graph_tensor_t *of = host_run_of(run, tensor);
+  const sdg_graph_tensor_t *of = host_run_of(run, tensor);
   host_region_t all = host_region_all(of);
   host_elements_round(of->type, t->sums, host_region_count(&all));
   if (of->is_virtual)

@@ -59,24 +59,24 @@ enum { ENGINES = sizeof engines / sizeof *engines, COUNTER_BYTES = 131 };
 // ---- the graph -------------------------------------------------------------
 
 // The convolution's node, or NULL; *out_result: the tensor that it writes.
-static const host_graph_node_t *conv_of(const host_graph_t *graph,
-                                        unsigned *out_kind, int *out_result) {
+static const sdg_graph_node_t *conv_of(const sdg_graph_t *graph,
+                                       unsigned *out_kind, int *out_result) {
   for (int i = 0; i < graph->node_count; i++) {
-    const host_graph_node_t *node = &graph->node[i];
+    const sdg_graph_node_t *node = &graph->node[i];
     switch ((int)node->kind) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
       *out_kind = FORWARD;
       *out_result =
-          host_graph_operand(node, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+          sdg_graph_operand(node, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
       return node;
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
       *out_kind = DATA;
-      *out_result = host_graph_operand(
-          node, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX);
+      *out_result =
+          sdg_graph_operand(node, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX);
       return node;
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
       *out_kind = FILTER;
-      *out_result = host_graph_operand(
+      *out_result = sdg_graph_operand(
           node, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
       return node;
     }
@@ -87,23 +87,23 @@ static const host_graph_node_t *conv_of(const host_graph_t *graph,
 }
 
 // The type of the filter, or of its gradient.
-static cudnnDataType_t type_of(const host_graph_t *graph) {
+static cudnnDataType_t type_of(const sdg_graph_t *graph) {
   static const cudnnBackendAttributeName_t names[] = {
       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW};
   unsigned kind;
   int result;
-  const host_graph_node_t *node = conv_of(graph, &kind, &result);
+  const sdg_graph_node_t *node = conv_of(graph, &kind, &result);
   for (int i = 0; node && i < 3; i++) {
-    int w = host_graph_operand(node, names[i]);
+    int w = sdg_graph_operand(node, names[i]);
     if (w >= 0)
       return graph->tensor[w].type;
   }
   return CUDNN_DATA_DOUBLE;
 }
 
-static bool takes(const engine_t *engine, const host_graph_t *graph) {
+static bool takes(const engine_t *engine, const sdg_graph_t *graph) {
   unsigned kind;
   int result;
   (void)conv_of(graph, &kind, &result);
@@ -111,7 +111,7 @@ static bool takes(const engine_t *engine, const host_graph_t *graph) {
          !(engine->tensor_cores && type_of(graph) == CUDNN_DATA_DOUBLE);
 }
 
-static const engine_t *engine_find(const host_graph_t *graph, int64_t id) {
+static const engine_t *engine_find(const sdg_graph_t *graph, int64_t id) {
   for (int i = 0; i < ENGINES; i++)
     if (engines[i].id == id && takes(&engines[i], graph))
       return &engines[i];
@@ -120,7 +120,7 @@ static const engine_t *engine_find(const host_graph_t *graph, int64_t id) {
 
 // ---- answers ---------------------------------------------------------------
 
-int host_plan_engines(const host_graph_t *graph, int room, int64_t *out_ids) {
+int host_plan_engines(const sdg_graph_t *graph, int room, int64_t *out_ids) {
   int count = 0;
   for (int i = 0; i < ENGINES && !host_plan_refuses(graph); i++)
     if (takes(&engines[i], graph)) {
@@ -131,7 +131,7 @@ int host_plan_engines(const host_graph_t *graph, int room, int64_t *out_ids) {
   return count;
 }
 
-bool host_plan_engine(const host_graph_t *graph, int64_t id,
+bool host_plan_engine(const sdg_graph_t *graph, int64_t id,
                       host_engine_t *out) {
   const engine_t *engine = engine_find(graph, id);
   if (!engine || host_plan_refuses(graph))
@@ -164,7 +164,7 @@ static host_config_t config_of(const engine_t *engine, bool largest) {
   return config;
 }
 
-int host_plan_configs(const host_graph_t *graph, cudnnBackendHeurMode_t mode,
+int host_plan_configs(const sdg_graph_t *graph, cudnnBackendHeurMode_t mode,
                       int room, host_config_t *out) {
   int count = 0;
   bool fallback = mode == CUDNN_HEUR_MODE_FALLBACK;
@@ -188,7 +188,7 @@ static bool knob_fits(const engine_t *engine, const host_knob_t *choice) {
   return false;
 }
 
-cudnnStatus_t host_plan_check(const host_graph_t *graph,
+cudnnStatus_t host_plan_check(const sdg_graph_t *graph,
                               const host_config_t *config) {
   const char *rule = host_plan_refuses(graph);
   if (rule)
@@ -204,7 +204,7 @@ cudnnStatus_t host_plan_check(const host_graph_t *graph,
   return CUDNN_STATUS_SUCCESS;
 }
 
-int64_t host_plan_workspace(const host_graph_t *graph,
+int64_t host_plan_workspace(const sdg_graph_t *graph,
                             const host_config_t *config) {
   const engine_t *engine = engine_find(graph, config->engine);
   unsigned kind;

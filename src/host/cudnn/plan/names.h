@@ -3,7 +3,8 @@
 #ifndef SDG_SRC_HOST_CUDNN_PLAN_NAMES_H
 #define SDG_SRC_HOST_CUDNN_PLAN_NAMES_H
 
-#include "src/host/cudnn/graph/graph.h"
+#include "src/graph/graph.h"
+#include "src/host/cudnn/descriptor/types.h"
 
 typedef enum {
   HOST_KEY_DATA_TYPE,

@@ -4,7 +4,8 @@
 #ifndef SDG_SRC_HOST_CUDNN_PLAN_PLAN_H
 #define SDG_SRC_HOST_CUDNN_PLAN_PLAN_H
 
-#include "src/host/cudnn/graph/graph.h"
+#include "src/graph/graph.h"
+#include "src/host/cudnn/descriptor/types.h"
 
 enum { HOST_PLAN_KNOBS = 8, HOST_PLAN_NOTES = 8 };
 
@@ -35,37 +36,37 @@ typedef struct {
 /* NULL if an engine of cuDNN 9.19 on an H100 takes the graph, or with
  * SUNDOG_HOST_MODEL=any; else the rule that it breaks, a sentence for the log.
  */
-const char *host_plan_refuses(const host_graph_t *graph);
+const char *host_plan_refuses(const sdg_graph_t *graph);
 
 /* The number of engines for the graph; ids are in *out_ids (room for `room`).
  */
-int host_plan_engines(const host_graph_t *graph, int room, int64_t *out_ids);
+int host_plan_engines(const sdg_graph_t *graph, int room, int64_t *out_ids);
 
 /* Describes an engine; false if the graph has no such engine. */
-bool host_plan_engine(const host_graph_t *graph, int64_t engine,
+bool host_plan_engine(const sdg_graph_t *graph, int64_t engine,
                       host_engine_t *out);
 
 /* The configurations that a heuristic proposes, best first; returns their
  * number, of which at most `room` are written. */
-int host_plan_configs(const host_graph_t *graph, cudnnBackendHeurMode_t mode,
+int host_plan_configs(const sdg_graph_t *graph, cudnnBackendHeurMode_t mode,
                       int room, host_config_t *out);
 
 /* NOT_SUPPORTED if the engine does not take the graph or a knob's value is out
  * of range, with the reason in the log. */
-cudnnStatus_t host_plan_check(const host_graph_t *graph,
+cudnnStatus_t host_plan_check(const sdg_graph_t *graph,
                               const host_config_t *config);
 
 /* Bytes of workspace that the plan wants. */
-int64_t host_plan_workspace(const host_graph_t *graph,
+int64_t host_plan_workspace(const sdg_graph_t *graph,
                             const host_config_t *config);
 
 /* EXECUTION_PLAN_JSON_REPRESENTATION: text with its final NUL, to be freed by
  * the caller; NULL when memory is short. */
-char *host_plan_write(const host_graph_t *graph, const host_config_t *config,
+char *host_plan_write(const sdg_graph_t *graph, const host_config_t *config,
                       const char *device_json);
 /* Reads it back; *out_graph is the caller's. The vendor's status otherwise. */
 cudnnStatus_t host_plan_read(const char *text, int64_t length,
-                             host_graph_t **out_graph,
+                             sdg_graph_t **out_graph,
                              host_config_t *out_config);
 
 #endif

@@ -40,7 +40,7 @@ static bool uid_get(const json_t *name, int64_t *out) {
 
 // ---- tensors ---------------------------------------------------------------
 
-static bool tensor_read(const json_t *object, host_graph_tensor_t *out) {
+static bool tensor_read(const json_t *object, sdg_graph_tensor_t *out) {
   int strides;
   int64_t type, reordering = CUDNN_TENSOR_REORDERING_NONE;
   const json_t *reordered = json_object_get(object, "reordering");
@@ -65,7 +65,7 @@ static bool tensor_read(const json_t *object, host_graph_tensor_t *out) {
   return out->alignment > 0;
 }
 
-static bool tensors_read(const json_t *list, host_graph_t *graph) {
+static bool tensors_read(const json_t *list, sdg_graph_t *graph) {
   if (!json_is_array(list))
     return false;
   size_t count = json_array_size(list);
@@ -81,10 +81,10 @@ static bool tensors_read(const json_t *list, host_graph_t *graph) {
 // ---- nodes -----------------------------------------------------------------
 
 static bool parameter_read(const host_key_t *key, const json_t *value,
-                           host_graph_parameter_t *out) {
-  *out = (host_graph_parameter_t){.name = key->attribute,
-                                  .type = host_key_attribute_type(key->type),
-                                  .count = 1};
+                           sdg_graph_parameter_t *out) {
+  *out = (sdg_graph_parameter_t){.name = key->attribute,
+                                 .type = host_key_attribute_type(key->type),
+                                 .count = 1};
   int64_t list[CUDNN_DIM_MAX];
   switch (key->type) {
   case HOST_KEY_REAL:
@@ -113,8 +113,8 @@ static bool key_is(const host_key_t *key, const char *text) {
          (strcmp(text, "pad") == 0 && strncmp(key->key, "pad_", 4) == 0);
 }
 
-static bool member_read(const host_graph_t *graph, const char *text,
-                        const json_t *value, host_graph_node_t *node) {
+static bool member_read(const sdg_graph_t *graph, const char *text,
+                        const json_t *value, sdg_graph_node_t *node) {
   bool known = false;
   for (int i = 0; i < host_key_count; i++) {
     const host_key_t *key = &host_keys[i];
@@ -130,17 +130,17 @@ static bool member_read(const host_graph_t *graph, const char *text,
     }
     if (!uid_get(value, &uid))
       return false;
-    int tensor = host_graph_find(graph, uid);
+    int tensor = sdg_graph_find(graph, uid);
     if (tensor < 0)
       return false;
     node->operand[node->operand_count++] =
-        (host_graph_operand_t){key->attribute, tensor};
+        (sdg_graph_operand_t){key->attribute, tensor};
   }
   return known;
 }
 
-static bool node_read(const host_graph_t *graph, json_t *object,
-                      host_graph_node_t *node) {
+static bool node_read(const sdg_graph_t *graph, json_t *object,
+                      sdg_graph_node_t *node) {
   int64_t kind;
   const char *text;
   json_t *value;
@@ -160,7 +160,7 @@ static bool node_read(const host_graph_t *graph, json_t *object,
   return true;
 }
 
-static bool nodes_read(const json_t *list, host_graph_t *graph) {
+static bool nodes_read(const json_t *list, sdg_graph_t *graph) {
   size_t count = json_array_size(list);
   graph->node = calloc(count + 1, sizeof *graph->node);
   for (size_t i = 0; graph->node && i < count; i++) {
@@ -173,12 +173,12 @@ static bool nodes_read(const json_t *list, host_graph_t *graph) {
 
 // Whether nodes have all operands that the JSON of their kind always has: the
 // first that is written.
-static bool nodes_complete(const host_graph_t *graph) {
+static bool nodes_complete(const sdg_graph_t *graph) {
   for (int n = 0; n < graph->node_count; n++) {
     bool writes = false;
     for (int i = 0; i < graph->node[n].operand_count; i++)
       writes |=
-          host_graph_writes(&graph->node[n], graph->node[n].operand[i].name);
+          sdg_graph_writes(&graph->node[n], graph->node[n].operand[i].name);
     if (!writes || graph->node[n].operand_count < 2)
       return false;
   }
@@ -204,24 +204,24 @@ static bool engine_read(json_t *object, host_config_t *out) {
   return true;
 }
 
-static bool plan_read(const json_t *plan, host_graph_t *graph,
+static bool plan_read(const json_t *plan, sdg_graph_t *graph,
                       host_config_t *out_config) {
   const json_t *operations = json_object_get(plan, "operationGraph");
   return json_integer_value(json_object_get(plan, "schemaVersion")) ==
              HOST_PLAN_SCHEMA &&
          tensors_read(json_object_get(operations, "tensors"), graph) &&
          nodes_read(json_object_get(operations, "nodes"), graph) &&
-         nodes_complete(graph) && host_graph_sort(graph) &&
+         nodes_complete(graph) && sdg_graph_sort(graph) &&
          engine_read(json_object_get(plan, "engine"), out_config);
 }
 
 cudnnStatus_t host_plan_read(const char *text, int64_t length,
-                             host_graph_t **out_graph,
+                             sdg_graph_t **out_graph,
                              host_config_t *out_config) {
   while (length > 0 && text[length - 1] == '\0')
     length--;
   json_t *plan = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
-  host_graph_t *graph = calloc(1, sizeof *graph);
+  sdg_graph_t *graph = calloc(1, sizeof *graph);
   if (!plan || !graph) {
     json_decref(plan);
     free(graph);
@@ -231,7 +231,7 @@ cudnnStatus_t host_plan_read(const char *text, int64_t length,
   bool good = plan_read(plan, graph, out_config);
   json_decref(plan);
   if (!good) {
-    host_graph_release(graph);
+    sdg_graph_release(graph);
     return host_refuse(CUDNN_STATUS_NOT_SUPPORTED,
                        "a plan of schema 4 whose keys are all known");
   }

@@ -17,7 +17,7 @@ static json_t *numbers(const int64_t *values, int count) {
 }
 
 // Tensors are named by their uids.
-static json_t *name_of(const host_graph_tensor_t *tensor) {
+static json_t *name_of(const sdg_graph_tensor_t *tensor) {
   char name[24];
   snprintf(name, sizeof name, "%" PRId64, tensor->uid);
   return json_string(name);
@@ -28,7 +28,7 @@ static json_t *enumerator(host_key_type_t type, int64_t value) {
   return name ? json_string(name) : NULL;
 }
 
-static json_t *tensor_json(const host_graph_tensor_t *tensor) {
+static json_t *tensor_json(const sdg_graph_tensor_t *tensor) {
   json_t *object = json_object();
   json_object_set_new(object, "name", name_of(tensor));
   json_object_set_new(object, "dataType",
@@ -46,25 +46,25 @@ static json_t *tensor_json(const host_graph_tensor_t *tensor) {
   return object;
 }
 
-static json_t *list_of(const host_graph_parameter_t *p) {
+static json_t *list_of(const sdg_graph_parameter_t *p) {
   json_t *list = json_array();
   for (int i = 0; i < p->count; i++)
     json_array_append_new(list, json_integer(p->value[i].integer));
   return list;
 }
 
-static json_t *value_of(const host_graph_t *graph,
-                        const host_graph_node_t *node, const host_key_t *key) {
+static json_t *value_of(const sdg_graph_t *graph, const sdg_graph_node_t *node,
+                        const host_key_t *key) {
   if (key->type == HOST_KEY_OPERAND) {
-    int tensor = host_graph_operand(node, key->attribute);
+    int tensor = sdg_graph_operand(node, key->attribute);
     return tensor < 0 ? NULL : name_of(&graph->tensor[tensor]);
   }
-  const host_graph_parameter_t *p = host_graph_parameter(node, key->attribute);
+  const sdg_graph_parameter_t *p = sdg_graph_parameter(node, key->attribute);
   if (!p || p->count < 1)
     return NULL;
   switch (key->type) {
   case HOST_KEY_REAL:
-    return json_real(host_graph_real(node, key->attribute, 0));
+    return json_real(sdg_graph_real(node, key->attribute, 0));
   case HOST_KEY_LIST:
     return list_of(p);
   case HOST_KEY_INTEGER:
@@ -86,8 +86,8 @@ static void pads_join(json_t *object) {
   json_object_del(object, "pad_upper");
 }
 
-static json_t *node_json(const host_graph_t *graph,
-                         const host_graph_node_t *node) {
+static json_t *node_json(const sdg_graph_t *graph,
+                         const sdg_graph_node_t *node) {
   json_t *kind = enumerator(HOST_KEY_OPERATION, node->kind);
   if (!kind)
     return NULL;
@@ -104,7 +104,7 @@ static json_t *node_json(const host_graph_t *graph,
   return object;
 }
 
-static json_t *graph_json(const host_graph_t *graph) {
+static json_t *graph_json(const sdg_graph_t *graph) {
   json_t *object = json_object(), *tensors = json_array(),
          *nodes = json_array();
   json_object_set_new(object, "tensors", tensors);
@@ -134,7 +134,7 @@ static json_t *engine_json(const host_config_t *config) {
   return object;
 }
 
-char *host_plan_write(const host_graph_t *graph, const host_config_t *config,
+char *host_plan_write(const sdg_graph_t *graph, const host_config_t *config,
                       const char *device_json) {
   json_t *operations = graph_json(graph);
   if (!operations)

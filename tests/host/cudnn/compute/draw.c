@@ -46,10 +46,10 @@ static made_layout_t any_layout(void) {
 }
 
 /* An input of these extents that no result overwrites yet, or -1. */
-static int overwritable(const made_t *m, const host_graph_tensor_t *like) {
+static int overwritable(const made_t *m, const sdg_graph_tensor_t *like) {
   int found = -1;
   for (int t = 0; t < m->graph.tensor_count; t++) {
-    const host_graph_tensor_t *input = &m->graph.tensor[t];
+    const sdg_graph_tensor_t *input = &m->graph.tensor[t];
     bool apart = made_count(m, t) == 1; /* its elements */
     for (int d = 0; d < input->rank; d++)
       apart |= input->dim[d] > 1 && input->stride[d] > 0;
@@ -66,8 +66,8 @@ static int overwritable(const made_t *m, const host_graph_tensor_t *like) {
 }
 
 /* A tensor for a node's result; mostly virtual. */
-static int result(made_t *m, const host_graph_tensor_t *like, bool last) {
-  const host_graph_tensor_t of = *like;
+static int result(made_t *m, const sdg_graph_tensor_t *like, bool last) {
+  const sdg_graph_tensor_t of = *like;
   int input = case_range(0, 3) ? -1 : overwritable(m, &of);
   if (!last && case_range(0, 3))
     return made_virtual(m, any_type(), of.rank, of.dim);
@@ -78,14 +78,14 @@ static int result(made_t *m, const host_graph_tensor_t *like, bool last) {
 /* Something to combine a tensor with: a tensor of its extents that exists, a
  * number by value, or a new tensor, some of whose extents are 1. */
 static int partner(made_t *m, int of) {
-  const host_graph_tensor_t like = m->graph.tensor[of];
+  const sdg_graph_tensor_t like = m->graph.tensor[of];
   int choice = case_range(0, 3);
   if (choice == 0)
     return made_number(m, CUDNN_DATA_FLOAT, like.rank, case_real());
   if (choice == 1)
     for (int i = 0; i < 8; i++) {
       int t = case_range(0, m->graph.tensor_count - 1);
-      const host_graph_tensor_t *other = &m->graph.tensor[t];
+      const sdg_graph_tensor_t *other = &m->graph.tensor[t];
       if (t != of && other->type != CUDNN_DATA_BOOLEAN &&
           other->rank == like.rank &&
           memcmp(other->dim, like.dim, (size_t)like.rank * sizeof *like.dim) ==
@@ -101,7 +101,7 @@ static int partner(made_t *m, int of) {
 
 /* x where it is larger than b, otherwise b: two nodes. */
 static int chosen(made_t *m, int x, bool last) {
-  const host_graph_tensor_t like = m->graph.tensor[x];
+  const sdg_graph_tensor_t like = m->graph.tensor[x];
   int b = partner(m, x);
   int mask = made_virtual(m, CUDNN_DATA_BOOLEAN, like.rank, like.dim);
   int y = result(m, &like, last);
@@ -114,7 +114,7 @@ static int chosen(made_t *m, int x, bool last) {
 /* Nodes one after the other; returns the last result. */
 static int chain(made_t *m, int x, int length, bool last) {
   for (int i = 0; i < length; i++) {
-    const host_graph_tensor_t like = m->graph.tensor[x];
+    const sdg_graph_tensor_t like = m->graph.tensor[x];
     bool ends = last && i == length - 1;
     int choice = case_range(0, 5);
     if (choice == 0) {
@@ -122,7 +122,7 @@ static int chain(made_t *m, int x, int length, bool last) {
       continue;
     }
     int b = choice < 4 ? partner(m, x) : -1, y = result(m, &like, ends);
-    host_graph_node_t *node = made_pointwise(
+    sdg_graph_node_t *node = made_pointwise(
         m, b < 0 ? ANY_OF(one) : ANY_OF(two), CUDNN_DATA_FLOAT, x, b, -1, y);
     if (case_range(0, 3) == 0)
       made_set_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, case_real());
@@ -166,7 +166,7 @@ static int window(made_t *m, bool last) {
   for (int i = 0; i < 3; i++)
     if (i != out)
       tensor[i] = input(m, rank, dim[i]);
-  const host_graph_tensor_t like = {
+  const sdg_graph_tensor_t like = {
       .rank = rank,
       .dim = {dim[out][0], dim[out][1], dim[out][2], dim[out][3], dim[out][4]}};
   tensor[out] = result(m, &like, last);
@@ -177,7 +177,7 @@ static int window(made_t *m, bool last) {
 }
 
 static void sum(made_t *m, int x) {
-  const host_graph_tensor_t like = m->graph.tensor[x];
+  const sdg_graph_tensor_t like = m->graph.tensor[x];
   int64_t dim[MADE_RANK];
   for (int d = 0; d < like.rank; d++)
     dim[d] = case_range(0, 2) == 0                      ? like.dim[d]

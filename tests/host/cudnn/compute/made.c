@@ -56,7 +56,7 @@ double made_round(cudnnDataType_t type, double value) {
   return load(type, room);
 }
 
-static int64_t count_of(const host_graph_tensor_t *t) {
+static int64_t count_of(const sdg_graph_tensor_t *t) {
   int64_t count = 1;
   for (int i = 0; i < t->rank; i++)
     count *= t->dim[i];
@@ -67,7 +67,7 @@ int64_t made_count(const made_t *m, int tensor) {
   return count_of(&m->graph.tensor[tensor]);
 }
 
-int64_t made_byte(const host_graph_tensor_t *t, int64_t i) {
+int64_t made_byte(const sdg_graph_tensor_t *t, int64_t i) {
   int64_t at = 0;
   for (int d = t->rank - 1; d >= 0; d--) {
     at += i % t->dim[d] * t->stride[d];
@@ -90,7 +90,7 @@ static double draw(cudnnDataType_t type) {
 }
 
 /* Returns the elements that the memory spans. */
-static int64_t lay_out(host_graph_tensor_t *t, made_layout_t layout) {
+static int64_t lay_out(sdg_graph_tensor_t *t, made_layout_t layout) {
   int order[MADE_RANK], rank = t->rank; /* outermost first */
   for (int i = 0; i < rank; i++)
     order[i] = i;
@@ -114,13 +114,13 @@ static int64_t lay_out(host_graph_tensor_t *t, made_layout_t layout) {
 static int add(made_t *m, cudnnDataType_t type, int rank, const int64_t *dim) {
   int index = m->graph.tensor_count++;
   REQUIRE(index < MADE_TENSORS);
-  host_graph_tensor_t *t = &m->graph.tensor[index];
-  *t = (host_graph_tensor_t){.uid = 100 + index,
-                             .type = type,
-                             .rank = rank,
-                             .alignment = 1,
-                             .vector_count = 1,
-                             .vector_dimension = -1};
+  sdg_graph_tensor_t *t = &m->graph.tensor[index];
+  *t = (sdg_graph_tensor_t){.uid = 100 + index,
+                            .type = type,
+                            .rank = rank,
+                            .alignment = 1,
+                            .vector_count = 1,
+                            .vector_dimension = -1};
   for (int i = 0; i < rank; i++)
     t->dim[i] = dim ? dim[i] : 1;
   lay_out(t, MADE_DENSE);
@@ -138,7 +138,7 @@ int made_virtual(made_t *m, cudnnDataType_t type, int rank,
 int made_real(made_t *m, cudnnDataType_t type, int rank, const int64_t *dim,
               made_layout_t layout) {
   int index = add(m, type, rank, dim);
-  host_graph_tensor_t *t = &m->graph.tensor[index];
+  sdg_graph_tensor_t *t = &m->graph.tensor[index];
   size_t bytes = (size_t)lay_out(t, layout) * made_unit(type);
   m->memory_of[index] = m->memories++;
   made_memory_t *memory = &m->memory[m->memory_of[index]];
@@ -171,7 +171,7 @@ int made_alias(made_t *m, int like) {
 }
 
 double *made_values(const made_t *m, int tensor, bool before) {
-  const host_graph_tensor_t *t = &m->graph.tensor[tensor];
+  const sdg_graph_tensor_t *t = &m->graph.tensor[tensor];
   const made_memory_t *memory = &m->memory[m->memory_of[tensor]];
   int64_t count = count_of(t);
   double *values = malloc(((size_t)count + 1) * sizeof *values);
@@ -182,7 +182,7 @@ double *made_values(const made_t *m, int tensor, bool before) {
 }
 
 void made_fill(made_t *m, int tensor, const double *values) {
-  const host_graph_tensor_t *t = &m->graph.tensor[tensor];
+  const sdg_graph_tensor_t *t = &m->graph.tensor[tensor];
   made_memory_t *memory = &m->memory[m->memory_of[tensor]];
   for (int64_t i = 0, n = count_of(t); i < n; i++)
     store(t->type, memory->now + made_byte(t, i), values[i]);
@@ -197,7 +197,7 @@ void made_run(made_t *m) {
   for (int k = 0; k < m->memories; k++) {
     bool *may = calloc(m->memory[k].bytes, sizeof *may);
     for (int i = 0; i < m->graph.tensor_count; i++) {
-      const host_graph_tensor_t *t = &m->graph.tensor[i];
+      const sdg_graph_tensor_t *t = &m->graph.tensor[i];
       if (m->memory_of[i] == k && m->written[i])
         for (int64_t e = 0, n = count_of(t); e < n; e++)
           memset(may + made_byte(t, e), 1, made_unit(t->type));
@@ -219,7 +219,7 @@ const char *made_text(const made_t *m) {
   size_t at = 0;
   const size_t room = sizeof text;
   for (int i = 0; i < m->graph.tensor_count && at < room - 512; i++) {
-    const host_graph_tensor_t *t = &m->graph.tensor[i];
+    const sdg_graph_tensor_t *t = &m->graph.tensor[i];
     at += (size_t)snprintf(text + at, room - at, "  t%d type %d%s", i, t->type,
                            t->is_virtual ? " virtual" : "");
     for (int d = 0; d < t->rank; d++)
@@ -229,14 +229,14 @@ const char *made_text(const made_t *m) {
         (size_t)snprintf(text + at, room - at, " memory %d\n", m->memory_of[i]);
   }
   for (int i = 0; i < m->graph.node_count && at < room - 1024; i++) {
-    const host_graph_node_t *node = &m->graph.node[i];
+    const sdg_graph_node_t *node = &m->graph.node[i];
     at += (size_t)snprintf(text + at, room - at, "  kind %d:", node->kind);
     for (int k = 0; k < node->operand_count; k++)
       at += (size_t)snprintf(text + at, room - at, " %d=t%d",
                              node->operand[k].name, node->operand[k].tensor);
     for (int k = 0; k < node->parameter_count; k++)
       for (int v = 0; v < node->parameter[k].count; v++) {
-        const host_graph_parameter_t *p = &node->parameter[k];
+        const sdg_graph_parameter_t *p = &node->parameter[k];
         bool real = p->type == CUDNN_TYPE_DOUBLE || p->type == CUDNN_TYPE_FLOAT;
         at += (size_t)snprintf(text + at, room - at, " (%d)%g", p->name,
                                real ? p->value[v].real

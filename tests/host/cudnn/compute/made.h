@@ -21,7 +21,7 @@ typedef struct {
 } made_memory_t;
 
 typedef struct {
-  host_graph_t graph;
+  sdg_graph_t graph;
   void *data[MADE_TENSORS];    /* for host_graph_compute */
   int memory_of[MADE_TENSORS]; /* index, or -1 */
   bool written[MADE_TENSORS];  /* by a node */
@@ -49,15 +49,15 @@ double *made_values(const made_t *m, int tensor, bool before);
 void made_fill(made_t *m, int tensor, const double *values);
 int64_t made_count(const made_t *m, int tensor);
 /* Byte at which element `i` lies. */
-int64_t made_byte(const host_graph_tensor_t *t, int64_t i);
+int64_t made_byte(const sdg_graph_tensor_t *t, int64_t i);
 size_t made_unit(cudnnDataType_t type);
 /* What memory of the type keeps of a value. */
 double made_round(cudnnDataType_t type, double value);
 
 /* Nodes. b, t: -1 if the mode has none. Backward modes: x, dy = b, dx = y. */
-host_graph_node_t *made_pointwise(made_t *m, cudnnPointwiseMode_t mode,
-                                  cudnnDataType_t compute, int x, int b, int t,
-                                  int y);
+sdg_graph_node_t *made_pointwise(made_t *m, cudnnPointwiseMode_t mode,
+                                 cudnnDataType_t compute, int x, int b, int t,
+                                 int y);
 typedef struct {
   cudnnBackendDescriptorType_t kind;
   cudnnDataType_t compute;
@@ -68,15 +68,15 @@ typedef struct {
 /* Attributes of the three kinds (forward, filter, data): x, w, y, alpha, beta,
  * where x, w and y stand for their gradients, too. */
 extern const cudnnBackendAttributeName_t made_conv_names[3][5];
-host_graph_node_t *made_conv(made_t *m, const made_conv_t *conv, int x, int w,
-                             int y);
-host_graph_node_t *made_reduction(made_t *m, cudnnReduceTensorOp_t op,
-                                  cudnnDataType_t compute, int x, int y);
-host_graph_node_t *made_statistics(made_t *m, cudnnDataType_t compute, int x,
-                                   int sum, int squares);
-void made_set_integer(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+sdg_graph_node_t *made_conv(made_t *m, const made_conv_t *conv, int x, int w,
+                            int y);
+sdg_graph_node_t *made_reduction(made_t *m, cudnnReduceTensorOp_t op,
+                                 cudnnDataType_t compute, int x, int y);
+sdg_graph_node_t *made_statistics(made_t *m, cudnnDataType_t compute, int x,
+                                  int sum, int squares);
+void made_set_integer(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,
                       cudnnBackendAttributeType_t type, int64_t value);
-void made_set_real(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+void made_set_real(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,
                    double value);
 
 /* Computes, and checks that nothing but the outputs' elements was written. */

@@ -8,56 +8,56 @@
 
 enum { OPERANDS = 4, PARAMETERS = 12 };
 
-static host_graph_node_t *node_add(made_t *m,
-                                   cudnnBackendDescriptorType_t kind) {
+static sdg_graph_node_t *node_add(made_t *m,
+                                  cudnnBackendDescriptorType_t kind) {
   REQUIRE(m->graph.node_count < MADE_NODES);
-  host_graph_node_t *node = &m->graph.node[m->graph.node_count++];
+  sdg_graph_node_t *node = &m->graph.node[m->graph.node_count++];
   node->kind = kind;
   node->operand = calloc(OPERANDS, sizeof *node->operand);
   node->parameter = calloc(PARAMETERS, sizeof *node->parameter);
   return node;
 }
 
-static void operand(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+static void operand(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,
                     int tensor) {
   if (tensor < 0)
     return;
   REQUIRE(node->operand_count < OPERANDS);
   node->operand[node->operand_count++] =
-      (host_graph_operand_t){.name = name, .tensor = tensor};
+      (sdg_graph_operand_t){.name = name, .tensor = tensor};
 }
 
-static void result(made_t *m, host_graph_node_t *node,
+static void result(made_t *m, sdg_graph_node_t *node,
                    cudnnBackendAttributeName_t name, int tensor) {
   operand(node, name, tensor);
   if (tensor >= 0)
     m->written[tensor] = true;
 }
 
-static host_graph_parameter_t *parameter(host_graph_node_t *node,
-                                         cudnnBackendAttributeName_t name,
-                                         cudnnBackendAttributeType_t type,
-                                         int count) {
+static sdg_graph_parameter_t *parameter(sdg_graph_node_t *node,
+                                        cudnnBackendAttributeName_t name,
+                                        cudnnBackendAttributeType_t type,
+                                        int count) {
   REQUIRE(node->parameter_count < PARAMETERS);
-  host_graph_parameter_t *p = &node->parameter[node->parameter_count++];
-  *p = (host_graph_parameter_t){.name = name, .type = type, .count = count};
+  sdg_graph_parameter_t *p = &node->parameter[node->parameter_count++];
+  *p = (sdg_graph_parameter_t){.name = name, .type = type, .count = count};
   return p;
 }
 
-void made_set_integer(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+void made_set_integer(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,
                       cudnnBackendAttributeType_t type, int64_t value) {
   parameter(node, name, type, 1)->value[0].integer = value;
 }
 
-void made_set_real(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+void made_set_real(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,
                    double value) {
   parameter(node, name, CUDNN_TYPE_DOUBLE, 1)->value[0].real = value;
 }
 
-host_graph_node_t *made_pointwise(made_t *m, cudnnPointwiseMode_t mode,
-                                  cudnnDataType_t compute, int x, int b, int t,
-                                  int y) {
-  host_graph_node_t *node =
+sdg_graph_node_t *made_pointwise(made_t *m, cudnnPointwiseMode_t mode,
+                                 cudnnDataType_t compute, int x, int b, int t,
+                                 int y) {
+  sdg_graph_node_t *node =
       node_add(m, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   bool backward =
       mode >= CUDNN_POINTWISE_RELU_BWD && mode < CUDNN_POINTWISE_CMP_EQ;
@@ -95,16 +95,16 @@ const cudnnBackendAttributeName_t made_conv_names[3][5] = {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA}};
 
-static void set_row(host_graph_node_t *node, cudnnBackendAttributeName_t name,
+static void set_row(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,
                     int count, const int64_t *values) {
-  host_graph_parameter_t *p = parameter(node, name, CUDNN_TYPE_INT64, count);
+  sdg_graph_parameter_t *p = parameter(node, name, CUDNN_TYPE_INT64, count);
   for (int i = 0; i < count; i++)
     p->value[i].integer = values[i];
 }
 
-host_graph_node_t *made_conv(made_t *m, const made_conv_t *conv, int x, int w,
-                             int y) {
-  host_graph_node_t *node = node_add(m, conv->kind);
+sdg_graph_node_t *made_conv(made_t *m, const made_conv_t *conv, int x, int w,
+                            int y) {
+  sdg_graph_node_t *node = node_add(m, conv->kind);
   int which =
       (int)conv->kind - CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
   int spatial = m->graph.tensor[x].rank - 2;
@@ -130,9 +130,9 @@ host_graph_node_t *made_conv(made_t *m, const made_conv_t *conv, int x, int w,
   return node;
 }
 
-host_graph_node_t *made_reduction(made_t *m, cudnnReduceTensorOp_t op,
-                                  cudnnDataType_t compute, int x, int y) {
-  host_graph_node_t *node =
+sdg_graph_node_t *made_reduction(made_t *m, cudnnReduceTensorOp_t op,
+                                 cudnnDataType_t compute, int x, int y) {
+  sdg_graph_node_t *node =
       node_add(m, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
   made_set_integer(node, CUDNN_ATTR_REDUCTION_OPERATOR,
                    CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, op);
@@ -143,9 +143,9 @@ host_graph_node_t *made_reduction(made_t *m, cudnnReduceTensorOp_t op,
   return node;
 }
 
-host_graph_node_t *made_statistics(made_t *m, cudnnDataType_t compute, int x,
-                                   int sum, int squares) {
-  host_graph_node_t *node =
+sdg_graph_node_t *made_statistics(made_t *m, cudnnDataType_t compute, int x,
+                                  int sum, int squares) {
+  sdg_graph_node_t *node =
       node_add(m, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
   made_set_integer(node, CUDNN_ATTR_OPERATION_GENSTATS_MODE,
                    CUDNN_TYPE_GENSTATS_MODE, CUDNN_GENSTATS_SUM_SQSUM);

@@ -10,7 +10,7 @@
 /* What a compute type keeps: 2^-23 also for half and bfloat16, whose products
  * are computed in float. Double sums of many terms lose more than a rounding.
  */
-static double rounding_of(const host_graph_node_t *node) {
+static double rounding_of(const sdg_graph_node_t *node) {
   static const cudnnBackendAttributeName_t names[] = {
       CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
       CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC};
@@ -42,7 +42,7 @@ void reference_put(reference_t *r, const made_t *m, int t, int64_t i,
 }
 
 void reference_create(reference_t *r, const made_t *m) {
-  const host_graph_t *graph = &m->graph;
+  const sdg_graph_t *graph = &m->graph;
   for (int t = 0; t < graph->tensor_count; t++) {
     int64_t count = r->tensor[t].count = made_count(m, t);
     r->tensor[t].error = calloc((size_t)count + 1, sizeof(double));
@@ -52,7 +52,7 @@ void reference_create(reference_t *r, const made_t *m) {
                              : calloc((size_t)count + 1, sizeof(double));
   }
   for (int n = 0; n < graph->node_count; n++) {
-    const host_graph_node_t *node = &graph->node[n];
+    const sdg_graph_node_t *node = &graph->node[n];
     double rounding = rounding_of(node);
     switch ((int)node->kind) {
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:

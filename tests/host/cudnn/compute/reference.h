@@ -28,13 +28,13 @@ void reference_run(made_t *m, const char *name);
 /* value and error of the node's outputs; `compute`: the relative rounding of
  * its compute type. */
 void reference_pointwise(reference_t *r, const made_t *m,
-                         const host_graph_node_t *node, double rounding);
+                         const sdg_graph_node_t *node, double rounding);
 void reference_conv(reference_t *r, const made_t *m,
-                    const host_graph_node_t *node, double rounding);
+                    const sdg_graph_node_t *node, double rounding);
 void reference_reduction(reference_t *r, const made_t *m,
-                         const host_graph_node_t *node, double rounding);
+                         const sdg_graph_node_t *node, double rounding);
 void reference_statistics(reference_t *r, const made_t *m,
-                          const host_graph_node_t *node, double rounding);
+                          const sdg_graph_node_t *node, double rounding);
 /* Rounds a result to the type of tensor t and stores it. */
 void reference_put(reference_t *r, const made_t *m, int t, int64_t i,
                    double value, double error);

@@ -189,8 +189,8 @@ static double own_error(const point_t *p, double x, double b, double value,
 }
 
 /* Index of the element that stands at y's element i: extents of 1 stay. */
-static int64_t stretched(const host_graph_tensor_t *t,
-                         const host_graph_tensor_t *y, int64_t i) {
+static int64_t stretched(const sdg_graph_tensor_t *t,
+                         const sdg_graph_tensor_t *y, int64_t i) {
   int64_t at = 0, step = 1;
   for (int d = y->rank - 1; d >= 0; d--) {
     if (t->dim[d] > 1)
@@ -201,7 +201,7 @@ static int64_t stretched(const host_graph_tensor_t *t,
   return at;
 }
 
-static double along(const host_graph_tensor_t *y, int64_t i, int64_t axis) {
+static double along(const sdg_graph_tensor_t *y, int64_t i, int64_t axis) {
   for (int d = y->rank - 1; d > axis; d--)
     i /= y->dim[d];
   return (double)(i % y->dim[axis]);
@@ -214,33 +214,33 @@ static double worst(double value, double other) {
 }
 
 void reference_pointwise(reference_t *r, const made_t *m,
-                         const host_graph_node_t *node, double rounding) {
+                         const sdg_graph_node_t *node, double rounding) {
   point_t p = {
-      .mode = (cudnnPointwiseMode_t)host_graph_integer(
+      .mode = (cudnnPointwiseMode_t)sdg_graph_integer(
           node, CUDNN_ATTR_POINTWISE_MODE, -1),
-      .low = host_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0),
+      .low = sdg_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0),
       .high =
-          host_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, INFINITY),
+          sdg_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, INFINITY),
       .slope =
-          host_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, 0),
-      .elu = host_graph_real(node, CUDNN_ATTR_POINTWISE_ELU_ALPHA, 1),
-      .softplus = host_graph_real(node, CUDNN_ATTR_POINTWISE_SOFTPLUS_BETA, 1),
-      .swish = host_graph_real(node, CUDNN_ATTR_POINTWISE_SWISH_BETA, 1),
+          sdg_graph_real(node, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, 0),
+      .elu = sdg_graph_real(node, CUDNN_ATTR_POINTWISE_ELU_ALPHA, 1),
+      .softplus = sdg_graph_real(node, CUDNN_ATTR_POINTWISE_SOFTPLUS_BETA, 1),
+      .swish = sdg_graph_real(node, CUDNN_ATTR_POINTWISE_SWISH_BETA, 1),
       .alpha = {
-          host_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1),
-          host_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1)}};
+          sdg_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1),
+          sdg_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1)}};
   bool backward =
       p.mode >= CUDNN_POINTWISE_RELU_BWD && p.mode < CUDNN_POINTWISE_CMP_EQ;
   const int operand[] = {
-      host_graph_operand(node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC),
-      host_graph_operand(node, backward ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC
-                                        : CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
-      host_graph_operand(node, CUDNN_ATTR_OPERATION_POINTWISE_TDESC)};
+      sdg_graph_operand(node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC),
+      sdg_graph_operand(node, backward ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC
+                                       : CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
+      sdg_graph_operand(node, CUDNN_ATTR_OPERATION_POINTWISE_TDESC)};
   int y =
-      host_graph_operand(node, backward ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
-                                        : CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
-  const host_graph_tensor_t *out = &m->graph.tensor[y];
-  int64_t axis = host_graph_integer(node, CUDNN_ATTR_POINTWISE_AXIS, -1);
+      sdg_graph_operand(node, backward ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
+                                       : CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+  const sdg_graph_tensor_t *out = &m->graph.tensor[y];
+  int64_t axis = sdg_graph_integer(node, CUDNN_ATTR_POINTWISE_AXIS, -1);
   for (int64_t i = 0; i < r->tensor[y].count; i++) {
     double v[3] = {0}, e[3] = {0};
     for (int k = 0; k < 3; k++)

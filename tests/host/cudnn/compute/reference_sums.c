@@ -25,14 +25,14 @@ static void add_product(const products_t *p, const reference_t *r,
   p->error[to] += fabs(va) * eb + fabs(vb) * ea + ea * eb;
 }
 
-static void unfold(const host_graph_tensor_t *t, int64_t i, int64_t *index) {
+static void unfold(const sdg_graph_tensor_t *t, int64_t i, int64_t *index) {
   for (int d = t->rank - 1; d >= 0; d--) {
     index[d] = i % t->dim[d];
     i /= t->dim[d];
   }
 }
 
-static int64_t fold(const host_graph_tensor_t *t, const int64_t *index) {
+static int64_t fold(const sdg_graph_tensor_t *t, const int64_t *index) {
   int64_t at = 0;
   for (int d = 0; d < t->rank; d++)
     at = at * t->dim[d] + index[d];
@@ -40,12 +40,12 @@ static int64_t fold(const host_graph_tensor_t *t, const int64_t *index) {
 }
 
 /* The input element of an output's window position; false outside. */
-static bool window(const made_t *m, const host_graph_node_t *node,
+static bool window(const made_t *m, const sdg_graph_node_t *node,
                    const products_t *p, const int64_t *y, const int64_t *w,
                    int64_t *out_at) {
-  const host_graph_tensor_t *x = &m->graph.tensor[p->tensor[0]];
-  const host_graph_tensor_t *tw = &m->graph.tensor[p->tensor[1]];
-  bool flip = host_graph_integer(node, CUDNN_ATTR_CONVOLUTION_CONV_MODE, -1) ==
+  const sdg_graph_tensor_t *x = &m->graph.tensor[p->tensor[0]];
+  const sdg_graph_tensor_t *tw = &m->graph.tensor[p->tensor[1]];
+  bool flip = sdg_graph_integer(node, CUDNN_ATTR_CONVOLUTION_CONV_MODE, -1) ==
               CUDNN_CONVOLUTION;
   int64_t groups = x->dim[1] / tw->dim[1], index[MADE_RANK];
   int64_t group = w[0] / (tw->dim[0] / groups);
@@ -55,13 +55,13 @@ static bool window(const made_t *m, const host_graph_node_t *node,
     int64_t k = flip ? tw->dim[2 + d] - 1 - w[2 + d] : w[2 + d];
     index[2 + d] =
         y[2 + d] *
-            host_graph_parameter(node, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)
+            sdg_graph_parameter(node, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)
                 ->value[d]
                 .integer -
-        host_graph_parameter(node, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)
+        sdg_graph_parameter(node, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)
             ->value[d]
             .integer +
-        k * host_graph_parameter(node, CUDNN_ATTR_CONVOLUTION_DILATIONS)
+        k * sdg_graph_parameter(node, CUDNN_ATTR_CONVOLUTION_DILATIONS)
                 ->value[d]
                 .integer;
     if (index[2 + d] < 0 || index[2 + d] >= x->dim[2 + d])
@@ -72,14 +72,14 @@ static bool window(const made_t *m, const host_graph_node_t *node,
 }
 
 void reference_conv(reference_t *r, const made_t *m,
-                    const host_graph_node_t *node, double rounding) {
+                    const sdg_graph_node_t *node, double rounding) {
   int which =
       (int)node->kind - CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
   products_t p = {.out = which == 0 ? 2 : which == 1 ? 1 : 0};
   for (int k = 0; k < 3; k++)
-    p.tensor[k] = host_graph_operand(node, made_conv_names[which][k]);
-  const host_graph_tensor_t *w = &m->graph.tensor[p.tensor[1]],
-                            *y = &m->graph.tensor[p.tensor[2]];
+    p.tensor[k] = sdg_graph_operand(node, made_conv_names[which][k]);
+  const sdg_graph_tensor_t *w = &m->graph.tensor[p.tensor[1]],
+                           *y = &m->graph.tensor[p.tensor[2]];
   int64_t count = r->tensor[p.tensor[p.out]].count;
   p.sum = calloc((size_t)count + 1, sizeof *p.sum);
   p.terms = calloc((size_t)count + 1, sizeof *p.terms);
@@ -95,8 +95,8 @@ void reference_conv(reference_t *r, const made_t *m,
         add_product(&p, r, at);
     }
   }
-  double alpha = host_graph_real(node, made_conv_names[which][3], 1);
-  double beta = host_graph_real(node, made_conv_names[which][4], 0);
+  double alpha = sdg_graph_real(node, made_conv_names[which][3], 1);
+  double beta = sdg_graph_real(node, made_conv_names[which][4], 0);
   int out = p.tensor[p.out];
   for (int64_t i = 0; i < count; i++) {
     double value = alpha * p.sum[i];
@@ -186,8 +186,7 @@ static void finish(sum_t *s, cudnnReduceTensorOp_t op, double rounding) {
 
 static void reduce(reference_t *r, const made_t *m, cudnnReduceTensorOp_t op,
                    int x, int y, double rounding, bool root) {
-  const host_graph_tensor_t *tx = &m->graph.tensor[x],
-                            *ty = &m->graph.tensor[y];
+  const sdg_graph_tensor_t *tx = &m->graph.tensor[x], *ty = &m->graph.tensor[y];
   int64_t count = r->tensor[y].count, index[MADE_RANK];
   sum_t *sum = calloc((size_t)count + 1, sizeof *sum);
   for (int64_t i = 0; i < r->tensor[x].count; i++) {
@@ -208,22 +207,22 @@ static void reduce(reference_t *r, const made_t *m, cudnnReduceTensorOp_t op,
 }
 
 void reference_reduction(reference_t *r, const made_t *m,
-                         const host_graph_node_t *node, double rounding) {
+                         const sdg_graph_node_t *node, double rounding) {
   reduce(r, m,
-         (cudnnReduceTensorOp_t)host_graph_integer(
+         (cudnnReduceTensorOp_t)sdg_graph_integer(
              node, CUDNN_ATTR_REDUCTION_OPERATOR, -1),
-         host_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_XDESC),
-         host_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_YDESC),
+         sdg_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_XDESC),
+         sdg_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_YDESC),
          rounding, true);
 }
 
 void reference_statistics(reference_t *r, const made_t *m,
-                          const host_graph_node_t *node, double rounding) {
-  int x = host_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_XDESC);
+                          const sdg_graph_node_t *node, double rounding) {
+  int x = sdg_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_XDESC);
   reduce(r, m, CUDNN_REDUCE_TENSOR_ADD, x,
-         host_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC),
+         sdg_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC),
          rounding, true);
   reduce(r, m, CUDNN_REDUCE_TENSOR_NORM2, x,
-         host_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC),
+         sdg_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC),
          rounding, false);
 }

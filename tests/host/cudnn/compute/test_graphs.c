@@ -30,8 +30,8 @@ START_TEST(a_fused_layer_is_rounded_where_its_tensors_say) {
   int biased = made_virtual(&m, type, 4, layer_y);
   int out = made_real(&m, io, 4, layer_y, MADE_CHANNELS);
   made_conv(&m, &conv, x, w, y);
-  host_graph_node_t *add = made_pointwise(&m, CUDNN_POINTWISE_ADD,
-                                          CUDNN_DATA_FLOAT, y, z, -1, added);
+  sdg_graph_node_t *add = made_pointwise(&m, CUDNN_POINTWISE_ADD,
+                                         CUDNN_DATA_FLOAT, y, z, -1, added);
   made_set_real(add, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1);
   made_set_real(add, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 0.5);
   made_pointwise(&m, CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT, added, bias, -1,
@@ -230,7 +230,7 @@ START_TEST(what_is_missing_is_named) {
   made_create(&m);
   int x = made_real(&m, CUDNN_DATA_FLOAT, 3, dim, MADE_DENSE);
   int y = made_real(&m, CUDNN_DATA_FLOAT, 3, dim, MADE_DENSE);
-  host_graph_node_t *node =
+  sdg_graph_node_t *node =
       made_pointwise(&m, CUDNN_POINTWISE_EXP, CUDNN_DATA_FLOAT, x, -1, -1, y);
   ck_assert(!host_graph_lacks(&m.graph));
   static const struct {

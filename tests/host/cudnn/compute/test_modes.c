@@ -89,7 +89,7 @@ static void try_mode(const mode_case_t *mode, cudnnDataType_t type,
   if (mode->operands > 2)
     t = made_real(&m, CUDNN_DATA_BOOLEAN, 4, dim, MADE_DENSE);
   int y = made_real(&m, out, 4, dim, MADE_GAPS);
-  host_graph_node_t *node = made_pointwise(&m, mode->mode, compute, x, b, t, y);
+  sdg_graph_node_t *node = made_pointwise(&m, mode->mode, compute, x, b, t, y);
   if (scaled) {
     made_set_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 0.75);
     made_set_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1.25);
@@ -127,7 +127,7 @@ static void try_parameter(cudnnPointwiseMode_t mode,
   int x = made_real(&m, CUDNN_DATA_FLOAT, 4, dim, MADE_DENSE);
   int dy = backward ? made_real(&m, CUDNN_DATA_FLOAT, 4, dim, MADE_DENSE) : -1;
   int y = made_real(&m, CUDNN_DATA_FLOAT, 4, dim, MADE_DENSE);
-  host_graph_node_t *node =
+  sdg_graph_node_t *node =
       made_pointwise(&m, mode, CUDNN_DATA_FLOAT, x, dy, -1, y);
   made_set_real(node, name, value);
   if (more != name)
@@ -182,8 +182,8 @@ START_TEST(an_index_counts_along_its_axis) {
     int low = made_number(&m, CUDNN_DATA_FLOAT, 4, -INFINITY);
     int mask = made_virtual(&m, CUDNN_DATA_BOOLEAN, 4, dim);
     int y = made_real(&m, CUDNN_DATA_FLOAT, 4, dim, MADE_DENSE);
-    host_graph_node_t *node = made_pointwise(&m, CUDNN_POINTWISE_GEN_INDEX,
-                                             CUDNN_DATA_INT32, x, -1, -1, at);
+    sdg_graph_node_t *node = made_pointwise(&m, CUDNN_POINTWISE_GEN_INDEX,
+                                            CUDNN_DATA_INT32, x, -1, -1, at);
     made_set_integer(node, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, k % 4);
     made_pointwise(&m, CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, at, bound,
                    -1, mask);

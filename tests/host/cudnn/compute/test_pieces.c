@@ -15,7 +15,7 @@ enum { BLOCKS = 10 };
 static void sums_follow(const made_t *m, bool *out) {
   memset(out, 0, MADE_TENSORS * sizeof *out);
   for (int n = 0; n < m->graph.node_count; n++) {
-    const host_graph_node_t *node = &m->graph.node[n];
+    const sdg_graph_node_t *node = &m->graph.node[n];
     bool sum =
         node->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR ||
         node->kind ==
@@ -24,7 +24,7 @@ static void sums_follow(const made_t *m, bool *out) {
       sum |= out[node->operand[i].tensor];
     for (int i = 0; i < node->operand_count; i++)
       out[node->operand[i].tensor] |=
-          sum && host_graph_writes(node, node->operand[i].name);
+          sum && sdg_graph_writes(node, node->operand[i].name);
   }
 }
 

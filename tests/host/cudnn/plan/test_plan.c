@@ -25,7 +25,7 @@ static json_t *recorded(const char *name) {
   return plan;
 }
 
-static cudnnStatus_t read_plan(const json_t *plan, host_graph_t **graph,
+static cudnnStatus_t read_plan(const json_t *plan, sdg_graph_t **graph,
                                host_config_t *config) {
   char *text = json_dumps(plan, JSON_COMPACT);
   cudnnStatus_t status =
@@ -34,9 +34,9 @@ static cudnnStatus_t read_plan(const json_t *plan, host_graph_t **graph,
   return status;
 }
 
-static host_graph_t *graph_of(const char *name) {
+static sdg_graph_t *graph_of(const char *name) {
   host_config_t config;
-  host_graph_t *graph = NULL;
+  sdg_graph_t *graph = NULL;
   json_t *plan = recorded(name);
   ck_assert_int_eq(read_plan(plan, &graph, &config), CUDNN_STATUS_SUCCESS);
   json_decref(plan);
@@ -45,7 +45,7 @@ static host_graph_t *graph_of(const char *name) {
 
 START_TEST(what_nvidia_wrote_is_written_again) {
   json_t *plan = recorded(names[_i]);
-  host_graph_t *graph = NULL;
+  sdg_graph_t *graph = NULL;
   host_config_t config;
   ck_assert_int_eq(read_plan(plan, &graph, &config), CUDNN_STATUS_SUCCESS);
   char *device = json_dumps(json_object_get(plan, "GPUProfile"), 0);
@@ -71,7 +71,7 @@ START_TEST(what_nvidia_wrote_is_written_again) {
   free(text);
   json_decref(again);
   json_decref(plan);
-  host_graph_release(graph);
+  sdg_graph_release(graph);
 }
 END_TEST
 
@@ -93,7 +93,7 @@ START_TEST(what_is_not_known_is_refused) {
       {{"engine", "knobChoices", "CUDNN_KNOB_TYPE_NONE"}, "1"},
   };
   json_t *plan = recorded("conv_bias_relu"), *at = plan;
-  host_graph_t *graph = NULL;
+  sdg_graph_t *graph = NULL;
   host_config_t config;
   int last = 0;
   while (last < 2 && changes[_i].at[last + 1])
@@ -116,7 +116,7 @@ START_TEST(a_node_with_an_unknown_key_is_refused) {
   json_t *plan = recorded("data");
   json_t *nodes =
       json_object_get(json_object_get(plan, "operationGraph"), "nodes");
-  host_graph_t *graph = NULL;
+  sdg_graph_t *graph = NULL;
   host_config_t config;
   json_object_set_new(json_array_get(nodes, 0), "ragged", json_true());
   ck_assert_int_eq(read_plan(plan, &graph, &config),
@@ -126,7 +126,7 @@ START_TEST(a_node_with_an_unknown_key_is_refused) {
 END_TEST
 
 START_TEST(what_is_no_json_is_a_bad_parameter) {
-  host_graph_t *graph = NULL;
+  sdg_graph_t *graph = NULL;
   host_config_t config;
   ck_assert_int_eq(host_plan_read("{\"a\":", 5, &graph, &config),
                    CUDNN_STATUS_BAD_PARAM);
@@ -140,7 +140,7 @@ START_TEST(proposed_configurations_are_accepted) {
   static const cudnnBackendHeurMode_t modes[] = {
       CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK,
       CUDNN_HEUR_MODE_A};
-  host_graph_t *graph = graph_of(names[_i]);
+  sdg_graph_t *graph = graph_of(names[_i]);
   for (int m = 0; m < 4; m++) {
     host_config_t config[32];
     int count = host_plan_configs(graph, modes[m], 32, config);
@@ -149,7 +149,7 @@ START_TEST(proposed_configurations_are_accepted) {
     for (int i = 0; i < count; i++) {
       host_engine_t engine;
       host_config_t again;
-      host_graph_t *read = NULL;
+      sdg_graph_t *read = NULL;
       ck_assert_int_eq(host_plan_check(graph, &config[i]),
                        CUDNN_STATUS_SUCCESS);
       ck_assert(host_plan_engine(graph, config[i].engine, &engine));
@@ -162,15 +162,15 @@ START_TEST(proposed_configurations_are_accepted) {
       ck_assert_int_eq(again.engine, config[i].engine);
       ck_assert_int_eq(again.knob_count, config[i].knob_count);
       free(text);
-      host_graph_release(read);
+      sdg_graph_release(read);
     }
   }
-  host_graph_release(graph);
+  sdg_graph_release(graph);
 }
 END_TEST
 
 START_TEST(other_engines_and_values_are_refused) {
-  host_graph_t *graph = graph_of("data");
+  sdg_graph_t *graph = graph_of("data");
   host_config_t config[8];
   int count = host_plan_configs(graph, CUDNN_HEUR_MODE_A, 8, config);
   ck_assert_int_gt(count, 0);
@@ -180,13 +180,13 @@ START_TEST(other_engines_and_values_are_refused) {
   config[0] = (host_config_t){.engine = 999};
   ck_assert_int_eq(host_plan_check(graph, &config[0]),
                    CUDNN_STATUS_NOT_SUPPORTED);
-  host_graph_release(graph);
+  sdg_graph_release(graph);
 }
 END_TEST
 
 // Statistics want halves in NHWC and equal paddings.
 START_TEST(what_has_no_engine_on_an_h100_is_refused) {
-  host_graph_t *graph = graph_of("statistics");
+  sdg_graph_t *graph = graph_of("statistics");
   ck_assert_ptr_null(host_plan_refuses(graph));
   for (int i = 0; i < graph->node[0].parameter_count; i++)
     if (graph->node[0].parameter[i].name ==
@@ -195,7 +195,7 @@ START_TEST(what_has_no_engine_on_an_h100_is_refused) {
   ck_assert_ptr_nonnull(host_plan_refuses(graph));
   host_config_t config;
   ck_assert_int_eq(host_plan_configs(graph, CUDNN_HEUR_MODE_A, 1, &config), 0);
-  host_graph_release(graph);
+  sdg_graph_release(graph);
 }
 END_TEST
 

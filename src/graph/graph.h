@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operation graph of cuDNN's backend API as plain data: what remains of the
- * program's descriptors once the graph is finalized. Plans hold one, JSON is
- * written from it and read into it, and the computation runs it.
+ * program's descriptors once the graph is finalized. The host device computes
+ * it, and rules/graph divides it between ranks.
  *
  * Operands and parameters are named by the attributes of the API, which are
  * unique over all kinds of descriptors. A node has the parameters of its
  * operation and those of the descriptor that the operation refers to
  * (convolution, pointwise, matmul, reduction, resample, rng). */
-#ifndef SDG_SRC_HOST_CUDNN_GRAPH_GRAPH_H
-#define SDG_SRC_HOST_CUDNN_GRAPH_GRAPH_H
+#ifndef SDG_SRC_GRAPH_GRAPH_H
+#define SDG_SRC_GRAPH_GRAPH_H
 
-#include "src/host/cudnn/descriptor/types.h"
+/* The host device defines and exports what this header declares. */
+#pragma GCC visibility push(default)
+#include <cudnn.h>
+#pragma GCC visibility pop
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct {
   int64_t uid; /* unique in the graph; -1: the program set none */
@@ -23,7 +30,7 @@ typedef struct {
   bool is_virtual;  /* has no memory: exists between two nodes only */
   bool is_by_value; /* the variant pack's pointer is the host's */
   bool is_ragged;
-} host_graph_tensor_t;
+} sdg_graph_tensor_t;
 
 /* `tensor` is an index into the graph's tensors. An attribute that takes
  * several tensors (CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS) has several
@@ -31,7 +38,7 @@ typedef struct {
 typedef struct {
   cudnnBackendAttributeName_t name;
   int tensor;
-} host_graph_operand_t;
+} sdg_graph_operand_t;
 
 /* Numbers of integer, boolean and enumeration attributes are in `integer`, of
  * float and double attributes in `real`. */
@@ -43,59 +50,59 @@ typedef struct {
     int64_t integer;
     double real;
   } value[CUDNN_DIM_MAX];
-} host_graph_parameter_t;
+} sdg_graph_parameter_t;
 
 typedef struct {
   cudnnBackendDescriptorType_t kind; /* of the operation's descriptor */
   int operand_count, parameter_count;
-  host_graph_operand_t *operand;     /* owned */
-  host_graph_parameter_t *parameter; /* owned */
-} host_graph_node_t;
+  sdg_graph_operand_t *operand;     /* owned */
+  sdg_graph_parameter_t *parameter; /* owned */
+} sdg_graph_node_t;
 
 /* Constant once it is made. Nodes are in topological order: a node that writes
  * a tensor comes before every node that reads it. */
 typedef struct {
   int tensor_count, node_count;
-  host_graph_tensor_t *tensor; /* owned */
-  host_graph_node_t *node;     /* owned */
-  int references;              /* atomic; of plans and descriptors */
-} host_graph_t;
+  sdg_graph_tensor_t *tensor; /* owned */
+  sdg_graph_node_t *node;     /* owned */
+  int references;             /* atomic; of plans and descriptors */
+} sdg_graph_t;
 
-host_graph_t *host_graph_retain(host_graph_t *graph);
+sdg_graph_t *sdg_graph_retain(sdg_graph_t *graph);
 /* Frees the graph with its last reference. NULL is allowed. */
-void host_graph_release(host_graph_t *graph);
+void sdg_graph_release(sdg_graph_t *graph);
 
 /* The tensor's index, or -1 if the node has no such operand. */
-int host_graph_operand(const host_graph_node_t *node,
-                       cudnnBackendAttributeName_t name);
+int sdg_graph_operand(const sdg_graph_node_t *node,
+                      cudnnBackendAttributeName_t name);
 /* NULL if the program did not set it. */
-const host_graph_parameter_t *
-host_graph_parameter(const host_graph_node_t *node,
-                     cudnnBackendAttributeName_t name);
+const sdg_graph_parameter_t *
+sdg_graph_parameter(const sdg_graph_node_t *node,
+                    cudnnBackendAttributeName_t name);
 /* The first value of a parameter, or `missing` if it was not set. */
-int64_t host_graph_integer(const host_graph_node_t *node,
-                           cudnnBackendAttributeName_t name, int64_t missing);
-double host_graph_real(const host_graph_node_t *node,
-                       cudnnBackendAttributeName_t name, double missing);
+int64_t sdg_graph_integer(const sdg_graph_node_t *node,
+                          cudnnBackendAttributeName_t name, int64_t missing);
+double sdg_graph_real(const sdg_graph_node_t *node,
+                      cudnnBackendAttributeName_t name, double missing);
 
 /* Whether a node of this kind can write the operand. */
-bool host_graph_is_output(cudnnBackendDescriptorType_t kind,
-                          cudnnBackendAttributeName_t name);
+bool sdg_graph_is_output(cudnnBackendDescriptorType_t kind,
+                         cudnnBackendAttributeName_t name);
 /* Whether this node writes the operand: a backward pointwise op reads y, and a
  * normalisation in inference reads the statistics. */
-bool host_graph_writes(const host_graph_node_t *node,
-                       cudnnBackendAttributeName_t name);
+bool sdg_graph_writes(const sdg_graph_node_t *node,
+                      cudnnBackendAttributeName_t name);
 
 /* Sorts the nodes so that each one comes after those that write what it reads,
  * in the order given where that leaves a choice. False if there is a circle, or
  * if memory is short. */
-bool host_graph_sort(host_graph_t *graph);
+bool sdg_graph_sort(sdg_graph_t *graph);
 
 /* Bytes of one element; of a vector in vectorised types, 1 for types smaller
  * than a byte, 0 for an unknown type. */
-size_t host_graph_type_bytes(cudnnDataType_t type);
+size_t sdg_graph_type_bytes(cudnnDataType_t type);
 
 /* The index of the tensor with this uid, or -1. */
-int host_graph_find(const host_graph_t *graph, int64_t uid);
+int sdg_graph_find(const sdg_graph_t *graph, int64_t uid);
 
 #endif

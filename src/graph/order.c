@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of an operation graph's nodes.
-#include "src/host/cudnn/graph/graph.h"
+#include "src/graph/graph.h"
 
 #include <stdlib.h>
 
 // Whether a node that was not placed yet writes something that `node` reads.
-static bool waits(const host_graph_t *graph, const host_graph_node_t *node,
+static bool waits(const sdg_graph_t *graph, const sdg_graph_node_t *node,
                   const bool *placed, const int *writer) {
   for (int i = 0; i < node->operand_count; i++) {
     int from = writer[node->operand[i].tensor];
-    if (host_graph_writes(node, node->operand[i].name) || from < 0)
+    if (sdg_graph_writes(node, node->operand[i].name) || from < 0)
       continue;
     // An op may work in place.
     if (!placed[from] && &graph->node[from] != node)
@@ -18,13 +18,13 @@ static bool waits(const host_graph_t *graph, const host_graph_node_t *node,
   return false;
 }
 
-static bool sort(host_graph_t *graph, host_graph_node_t *sorted, bool *placed,
+static bool sort(sdg_graph_t *graph, sdg_graph_node_t *sorted, bool *placed,
                  int *writer) {
   for (int t = 0; t < graph->tensor_count; t++)
     writer[t] = -1;
   for (int n = 0; n < graph->node_count; n++)
     for (int i = 0; i < graph->node[n].operand_count; i++)
-      if (host_graph_writes(&graph->node[n], graph->node[n].operand[i].name))
+      if (sdg_graph_writes(&graph->node[n], graph->node[n].operand[i].name))
         writer[graph->node[n].operand[i].tensor] = n;
   for (int done = 0; done < graph->node_count; done++) {
     int next = 0;
@@ -41,10 +41,10 @@ static bool sort(host_graph_t *graph, host_graph_node_t *sorted, bool *placed,
   return true;
 }
 
-bool host_graph_sort(host_graph_t *graph) {
+bool sdg_graph_sort(sdg_graph_t *graph) {
   size_t nodes = (size_t)graph->node_count;
   size_t tensors = (size_t)graph->tensor_count;
-  host_graph_node_t *sorted = calloc(nodes + 1, sizeof *sorted);
+  sdg_graph_node_t *sorted = calloc(nodes + 1, sizeof *sorted);
   bool *placed = calloc(nodes + 1, sizeof *placed);
   int *writer = calloc(tensors + 1, sizeof *writer);
   bool good = sorted && placed && writer && sort(graph, sorted, placed, writer);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operation graphs: their life, their operands and their order.
-#include "src/host/cudnn/graph/graph.h"
+#include "src/graph/graph.h"
 
 #include <stdlib.h>
 
-host_graph_t *host_graph_retain(host_graph_t *graph) {
+sdg_graph_t *sdg_graph_retain(sdg_graph_t *graph) {
   if (graph)
     __atomic_fetch_add(&graph->references, 1, __ATOMIC_RELAXED);
   return graph;
 }
 
-void host_graph_release(host_graph_t *graph) {
+void sdg_graph_release(sdg_graph_t *graph) {
   if (!graph ||
       __atomic_fetch_sub(&graph->references, 1, __ATOMIC_ACQ_REL) != 1)
     return;
@@ -23,49 +23,49 @@ void host_graph_release(host_graph_t *graph) {
   free(graph);
 }
 
-int host_graph_operand(const host_graph_node_t *node,
-                       cudnnBackendAttributeName_t name) {
+int sdg_graph_operand(const sdg_graph_node_t *node,
+                      cudnnBackendAttributeName_t name) {
   for (int i = 0; i < node->operand_count; i++)
     if (node->operand[i].name == name)
       return node->operand[i].tensor;
   return -1;
 }
 
-const host_graph_parameter_t *
-host_graph_parameter(const host_graph_node_t *node,
-                     cudnnBackendAttributeName_t name) {
+const sdg_graph_parameter_t *
+sdg_graph_parameter(const sdg_graph_node_t *node,
+                    cudnnBackendAttributeName_t name) {
   for (int i = 0; i < node->parameter_count; i++)
     if (node->parameter[i].name == name)
       return &node->parameter[i];
   return NULL;
 }
 
-static bool is_real(const host_graph_parameter_t *parameter) {
+static bool is_real(const sdg_graph_parameter_t *parameter) {
   return parameter->type == CUDNN_TYPE_FLOAT ||
          parameter->type == CUDNN_TYPE_DOUBLE ||
          parameter->type == CUDNN_TYPE_FRACTION;
 }
 
-int64_t host_graph_integer(const host_graph_node_t *node,
-                           cudnnBackendAttributeName_t name, int64_t missing) {
-  const host_graph_parameter_t *parameter = host_graph_parameter(node, name);
+int64_t sdg_graph_integer(const sdg_graph_node_t *node,
+                          cudnnBackendAttributeName_t name, int64_t missing) {
+  const sdg_graph_parameter_t *parameter = sdg_graph_parameter(node, name);
   if (!parameter || parameter->count < 1)
     return missing;
   return is_real(parameter) ? (int64_t)parameter->value[0].real
                             : parameter->value[0].integer;
 }
 
-double host_graph_real(const host_graph_node_t *node,
-                       cudnnBackendAttributeName_t name, double missing) {
-  const host_graph_parameter_t *parameter = host_graph_parameter(node, name);
+double sdg_graph_real(const sdg_graph_node_t *node,
+                      cudnnBackendAttributeName_t name, double missing) {
+  const sdg_graph_parameter_t *parameter = sdg_graph_parameter(node, name);
   if (!parameter || parameter->count < 1)
     return missing;
   return is_real(parameter) ? parameter->value[0].real
                             : (double)parameter->value[0].integer;
 }
 
-bool host_graph_is_output(cudnnBackendDescriptorType_t kind,
-                          cudnnBackendAttributeName_t name) {
+bool sdg_graph_is_output(cudnnBackendDescriptorType_t kind,
+                         cudnnBackendAttributeName_t name) {
   (void)kind; // an attribute belongs to one kind
 #define OUTPUT(name) case CUDNN_ATTR_OPERATION_##name:
   switch ((int)name) {
@@ -122,38 +122,50 @@ bool host_graph_is_output(cudnnBackendDescriptorType_t kind,
   return false;
 }
 
-bool host_graph_writes(const host_graph_node_t *node,
-                       cudnnBackendAttributeName_t name) {
-  if (!host_graph_is_output(node->kind, name))
+bool sdg_graph_writes(const sdg_graph_node_t *node,
+                      cudnnBackendAttributeName_t name) {
+  if (!sdg_graph_is_output(node->kind, name))
     return false;
   switch ((int)name) {
   case CUDNN_ATTR_OPERATION_POINTWISE_YDESC:
-    return host_graph_operand(node, CUDNN_ATTR_OPERATION_POINTWISE_DXDESC) < 0;
+    return sdg_graph_operand(node, CUDNN_ATTR_OPERATION_POINTWISE_DXDESC) < 0;
   case CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC:
   case CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC:
-    return host_graph_integer(node, CUDNN_ATTR_OPERATION_NORM_FWD_PHASE,
-                              CUDNN_NORM_FWD_TRAINING) !=
+    return sdg_graph_integer(node, CUDNN_ATTR_OPERATION_NORM_FWD_PHASE,
+                             CUDNN_NORM_FWD_TRAINING) !=
            CUDNN_NORM_FWD_INFERENCE;
   }
   return true;
 }
 
-int host_graph_find(const host_graph_t *graph, int64_t uid) {
+int sdg_graph_find(const sdg_graph_t *graph, int64_t uid) {
   for (int i = 0; i < graph->tensor_count; i++)
     if (graph->tensor[i].uid == uid)
       return i;
   return -1;
 }
 
-size_t host_graph_type_bytes(cudnnDataType_t type) {
+size_t sdg_graph_type_bytes(cudnnDataType_t type) {
   switch ((int)type) {
+  case CUDNN_DATA_INT8x32:
+    return 32;
   case CUDNN_DATA_COMPLEX_FP64:
     return 16;
+  case CUDNN_DATA_DOUBLE:
   case CUDNN_DATA_COMPLEX_FP32:
   case CUDNN_DATA_INT64:
     return 8;
+  case CUDNN_DATA_FLOAT:
+  case CUDNN_DATA_INT32:
   case CUDNN_DATA_UINT32:
+  case CUDNN_DATA_INT8x4:
+  case CUDNN_DATA_UINT8x4:
     return 4;
+  case CUDNN_DATA_HALF:
+  case CUDNN_DATA_BFLOAT16:
+    return 2;
+  case CUDNN_DATA_INT8:
+  case CUDNN_DATA_UINT8:
   case CUDNN_DATA_BOOLEAN:
   case CUDNN_DATA_FP8_E4M3:
   case CUDNN_DATA_FP8_E5M2:
@@ -163,5 +175,5 @@ size_t host_graph_type_bytes(cudnnDataType_t type) {
   case CUDNN_DATA_UINT4:
     return 1;
   }
-  return host_type_bytes(type);
+  return 0;
 }
