@@ -43,19 +43,27 @@ static _Thread_local int cancelled __attribute__((
 
 // A thread cancelled in here would keep locks and leave other ranks in the
 // middle of an exchange. Cancellation waits until the call ends.
-static void enter(void) {
+void sdg_capture_enter(void) {
   if (depth++ == 0)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled);
 }
 
-static void leave(void) {
+void sdg_capture_leave(void) {
   if (--depth == 0)
     pthread_setcancelstate(cancelled, NULL);
 }
 
-static bool is_foreign(const void *caller) {
+bool sdg_capture_is_ours(const void *caller) {
+  return depth > 0 || sdg_ranges_hold(caller);
+}
+
+bool sdg_capture_is_foreign(const void *caller) {
   return depth > 0 || sdg_channel_apart || sdg_slot_disarmed() ||
          sdg_ranges_hold(caller);
+}
+
+void sdg_capture_set_refused(bool refused) {
+  last_refused = refused;
 }
 
 // Entries that only the whole view probes keep their probe until the rules are
@@ -107,30 +115,31 @@ static void writes_note(int entry, const void *args) {
 
 // An op in a forked child. True: it is refused.
 static bool child_refuses(int entry, const void *caller) {
-  if (depth > 0 || sdg_ranges_hold(caller) || !sdg_job_asked())
+  if (sdg_capture_is_ours(caller) || !sdg_job_asked())
     return false;
-  enter();
+  sdg_capture_enter();
   sdg_status_t status = sdg_job_child(sdg_entry[entry].name);
   if (status != SDG_OK)
     sdg_report_fail();
-  leave();
+  sdg_capture_leave();
   return status != SDG_OK;
 }
 
 bool sdg_capture(int entry, const void *args, const void *caller,
                  int *out_result) {
   if (sdg_slot_disarmed()) {
-    last_refused = child_refuses(entry, caller);
+    bool refused = child_refuses(entry, caller);
+    sdg_capture_set_refused(refused);
     *out_result = refusal_of(entry);
-    return last_refused;
+    return refused;
   }
-  if (is_foreign(caller))
+  if (sdg_capture_is_foreign(caller))
     return false;
   sdg_call_t call;
   sdg_gemm_t gemm;
   bool product = sdg_entry[entry].product != NULL;
   bool done = false, refused = false;
-  enter();
+  sdg_capture_enter();
   // A program that multiplies matrices may not have loaded cuDNN.
   const sdg_cudnn_t *cudnn = product ? NULL : sdg_cudnn_get();
   if (!cudnn && !product && sdg_job_asked()) {
@@ -160,9 +169,9 @@ bool sdg_capture(int entry, const void *args, const void *caller,
     if (done)
       *out_result = call.result;
   }
-  leave();
+  sdg_capture_leave();
   if (!product) // cuDNN has the text
-    last_refused = refused;
+    sdg_capture_set_refused(refused);
   // Another process of this rank came first, so this one is not a rank.
   if (sdg_job_disarmed())
     sdg_slot_disarm();
@@ -173,79 +182,80 @@ bool sdg_capture(int entry, const void *args, const void *caller,
 }
 
 int sdg_capture_opaque(int entry, const void *handle, const void *caller) {
-  if (is_foreign(caller))
+  if (sdg_capture_is_foreign(caller))
     return -1;
   int result = -1;
   sdg_memory_access_t memory = {.name = sdg_entry[entry].name,
                                 .stream_kind = SDG_STREAM_CUDNN,
                                 .stream = handle,
                                 .everything = !sdg_entry[entry].space};
-  enter();
+  sdg_capture_enter();
   sdg_inspect_opaque(sdg_entry[entry].name);
-  last_refused =
+  bool refused =
       sdg_job_asked() &&
       sdg_registry_opaque(sdg_entry[entry].name, sdg_entry[entry].space,
                           &memory, &result) == SDG_VERDICT_DONE;
-  leave();
-  return last_refused ? result : -1;
+  sdg_capture_leave();
+  sdg_capture_set_refused(refused);
+  return refused ? result : -1;
 }
 
 int sdg_capture_touch_memory(int entry, const void *args, const void *caller) {
-  if (is_foreign(caller))
+  if (sdg_capture_is_foreign(caller))
     return 0;
   if (!sdg_job_asked()) { // the call is passed on
-    enter();
+    sdg_capture_enter();
     sdg_inspect_reduction(sdg_entry[entry].name);
-    leave();
+    sdg_capture_leave();
     return 0;
   }
   sdg_memory_access_t memory;
-  enter();
+  sdg_capture_enter();
   sdg_invocation_access(entry, args, &memory);
   bool refused = sdg_registry_access(&memory);
-  leave();
+  sdg_capture_leave();
   if (sdg_entry[entry].library == SDG_LIBRARY_CUDNN)
-    last_refused = refused;
+    sdg_capture_set_refused(refused);
   return refused ? refusal_of(entry) : 0;
 }
 
 bool sdg_capture_value(int entry, const void *args, const void *caller,
                        int *out_result) {
-  if (is_foreign(caller) || !sdg_job_asked()) {
+  if (sdg_capture_is_foreign(caller) || !sdg_job_asked()) {
     *out_result = sdg_capture_touch_memory(entry, args, caller);
     return *out_result != 0;
   }
   sdg_memory_access_t memory;
   sdg_vector_t vector;
   const sdg_vector_call_t call = {sdg_entry[entry].vector_call, args};
-  enter();
+  sdg_capture_enter();
   sdg_invocation_access(entry, args, &memory);
   sdg_entry[entry].vector(args, &vector);
   bool done = sdg_registry_make_value(&memory, &vector, &call, out_result) ==
               SDG_VERDICT_DONE;
-  leave();
+  sdg_capture_leave();
   return done;
 }
 
 void sdg_capture_passed(int entry, const void *args, const void *caller) {
-  if (is_foreign(caller))
+  if (sdg_capture_is_foreign(caller))
     return;
   sdg_call_t call;
   sdg_gemm_t gemm;
-  enter();
+  sdg_capture_enter();
   if (sdg_invocation_call(entry, args, &gemm, &call))
     sdg_outside_call(&call);
   writes_note(entry, args);
-  leave();
+  sdg_capture_leave();
 }
 
 int sdg_capture_note(int entry, const void *args, const void *caller) {
-  if (is_foreign(caller))
+  if (sdg_capture_is_foreign(caller))
     return 0;
   sdg_memory_access_t memory;
   sdg_vector_t vector;
   int result = 0;
-  enter();
+  sdg_capture_enter();
   if (sdg_entry[entry].vector) {
     sdg_entry[entry].vector(args, &vector);
     if (vector.op <= SDG_VECTOR_INDEX)
@@ -258,19 +268,19 @@ int sdg_capture_note(int entry, const void *args, const void *caller) {
     for (size_t i = 0; sdg_invocation_copy(entry, args, i, &memory); i++)
       sdg_outside_touch(&memory);
   }
-  leave();
+  sdg_capture_leave();
   return result;
 }
 
 int sdg_capture_made(int entry, const void *args, int status,
                      const void *caller) {
-  if (is_foreign(caller))
+  if (sdg_capture_is_foreign(caller))
     return 0;
   sdg_vector_t vector;
-  enter();
+  sdg_capture_enter();
   sdg_entry[entry].vector(args, &vector);
   int result = sdg_registry_value_made(&vector, status != 0);
-  leave();
+  sdg_capture_leave();
   return result;
 }
 
@@ -279,24 +289,24 @@ size_t sdg_capture_type_bytes(int type) {
 }
 
 bool sdg_capture_reset_due(const void *caller) {
-  return !is_foreign(caller) && sdg_registry_reset_due();
+  return !sdg_capture_is_foreign(caller) && sdg_registry_reset_due();
 }
 
 void sdg_capture_reset(void) {
-  enter();
+  sdg_capture_enter();
   sdg_registry_reset();
-  leave();
+  sdg_capture_leave();
 }
 
 int sdg_capture_polled(int entry, int *io_status, const void *caller) {
-  if (is_foreign(caller) ||
+  if (sdg_capture_is_foreign(caller) ||
       (*io_status != cudaSuccess && *io_status != cudaErrorNotReady))
     return 0;
   int first = *io_status;
-  enter();
+  sdg_capture_enter();
   bool refused =
       sdg_registry_result(sdg_entry[entry].name, &first, sizeof first);
-  leave();
+  sdg_capture_leave();
   if (first == cudaSuccess || first == cudaErrorNotReady)
     *io_status = first;
   return refused ? refusal_of(entry) : 0;
@@ -309,44 +319,44 @@ bool sdg_capture_pause(void) {
 }
 
 int sdg_capture_unseen(int entry, const void *caller) {
-  if (is_foreign(caller))
+  if (sdg_capture_is_foreign(caller))
     return 0;
-  enter();
+  sdg_capture_enter();
   bool refused = sdg_registry_unseen(sdg_entry[entry].name);
-  leave();
+  sdg_capture_leave();
   return refused ? refusal_of(entry) : 0;
 }
 
 int sdg_capture_result(int entry, void *result, size_t bytes,
                        const void *caller) {
-  if (is_foreign(caller) || !sdg_job_asked() || !result || bytes == 0 ||
-      bytes > SDG_HOST_READ_BYTES)
+  if (sdg_capture_is_foreign(caller) || !sdg_job_asked() || !result ||
+      bytes == 0 || bytes > SDG_HOST_READ_BYTES)
     return 0;
-  enter();
+  sdg_capture_enter();
   bool refused = sdg_registry_result(sdg_entry[entry].name, result, bytes);
-  leave();
+  sdg_capture_leave();
   return refused ? refusal_of(entry) : 0;
 }
 
 int sdg_capture_measured(int entry, int *io_count, void *measured, size_t each,
                          int room, const void *caller) {
-  if (is_foreign(caller) || !sdg_job_asked())
+  if (sdg_capture_is_foreign(caller) || !sdg_job_asked())
     return 0;
-  enter();
+  sdg_capture_enter();
   bool refused = sdg_registry_measured(sdg_entry[entry].name, io_count,
                                        measured, each, room);
-  leave();
+  sdg_capture_leave();
   last_refused |= refused;
   return refused ? refusal_of(entry) : 0;
 }
 
 void sdg_capture_allocated(void *at, size_t bytes, const void *caller) {
-  if (!is_foreign(caller))
+  if (!sdg_capture_is_foreign(caller))
     sdg_memory_allocated(at, bytes);
 }
 
 void sdg_capture_freed(void *at, const void *caller) {
-  if (!is_foreign(caller))
+  if (!sdg_capture_is_foreign(caller))
     sdg_memory_freed(at);
 }
 
@@ -355,32 +365,32 @@ bool sdg_capture_watches(void) {
 }
 
 void sdg_capture_after(int status) {
-  enter();
+  sdg_capture_enter();
   if (status == CUDNN_STATUS_SUCCESS)
     sdg_values_take();
   else
     sdg_values_forget();
-  leave();
+  sdg_capture_leave();
 }
 
 int sdg_capture_graph_begin(int entry, sdg_graph_use_t *use,
                             const void *caller) {
-  if (is_foreign(caller))
+  if (sdg_capture_is_foreign(caller))
     return 0;
-  enter();
+  sdg_capture_enter();
   use->entry_name = sdg_entry[entry].name;
   bool refused = sdg_registry_graph_begin(use);
-  leave();
+  sdg_capture_leave();
   return refused ? refusal_of(entry) : 0;
 }
 
 int sdg_capture_graph_end(int entry, const sdg_graph_use_t *use, int status,
                           const void *caller) {
-  if (is_foreign(caller) && !use->begun)
+  if (sdg_capture_is_foreign(caller) && !use->begun)
     return status;
-  enter();
+  sdg_capture_enter();
   bool failed = sdg_registry_graph_end(use, status == cudaSuccess);
-  leave();
+  sdg_capture_leave();
   return failed && status == cudaSuccess ? refusal_of(entry) : status;
 }
 
@@ -396,9 +406,9 @@ int sdg_capture_redistribute(const void *handle, const sdg_side_t *x,
   sdg_status_t child = sdg_job_child("sundog_redistribute");
   if (child != SDG_OK)
     return (int)child;
-  enter();
+  sdg_capture_enter();
   sdg_status_t status = sdg_redistribute(handle, x, y);
-  leave();
+  sdg_capture_leave();
   return (int)status;
 }
 
@@ -408,14 +418,14 @@ int sdg_capture_neighborhood(const void *handle,
   sdg_status_t child = sdg_job_child("sundog_neighborhood_attention");
   if (child != SDG_OK)
     return (int)child;
-  enter();
+  sdg_capture_enter();
   sdg_status_t status = sdg_neighborhood(handle, how, pieces, piece);
-  leave();
+  sdg_capture_leave();
   return (int)status;
 }
 
 void sdg_capture_touch(const void *descriptor, const void *caller) {
-  if (!is_foreign(caller))
+  if (!sdg_capture_is_foreign(caller))
     sdg_tag_touch(descriptor);
 }
 
@@ -423,19 +433,19 @@ int *sdg_capture_lengths(int dims, const int *extent, size_t count,
                          const int *length, const void *caller) {
   // If the vendor's library refuses a call for other reasons, it does so
   // itself.
-  if (is_foreign(caller) || !sdg_job_asked() || !length || !extent ||
-      dims != SDG_SEQUENCE_DIMS || extent[SDG_SEQUENCE_BATCH] < 1 ||
+  if (sdg_capture_is_foreign(caller) || !sdg_job_asked() || !length ||
+      !extent || dims != SDG_SEQUENCE_DIMS || extent[SDG_SEQUENCE_BATCH] < 1 ||
       extent[SDG_SEQUENCE_BEAM] < 1 ||
       count != (size_t)extent[SDG_SEQUENCE_BATCH] *
                    (size_t)extent[SDG_SEQUENCE_BEAM])
     return NULL;
-  enter();
+  sdg_capture_enter();
   int *given = sdg_sequence_nonzero(length, count);
   if (given && !sdg_setup_in_pieces()) {
     free(given);
     given = NULL;
   }
-  leave();
+  sdg_capture_leave();
   return given;
 }
 
@@ -446,7 +456,7 @@ bool sdg_capture_said(const void *descriptor, const int *length, size_t count) {
 bool sdg_capture_say(const void *descriptor, int numbers, const int *number,
                      int listed, const int *list, const void *caller) {
   int said[SDG_SAID_NUMBERS_MAX + SDG_SAID_LIST_MAX];
-  if (is_foreign(caller) || !sdg_job_asked())
+  if (sdg_capture_is_foreign(caller) || !sdg_job_asked())
     return true;
   size_t count = (size_t)numbers;
   memcpy(said, number, count * sizeof *said);
@@ -456,7 +466,7 @@ bool sdg_capture_say(const void *descriptor, int numbers, const int *number,
 }
 
 void sdg_capture_forget(const void *descriptor, const void *caller) {
-  if (!is_foreign(caller))
+  if (!sdg_capture_is_foreign(caller))
     sdg_tag_forget(descriptor);
 }
 

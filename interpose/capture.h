@@ -11,6 +11,17 @@
 #include "rules/view/redistribute.h"
 #include "rules/view/shard/replay.h"
 
+/* sundog works for the thread from here to there; may be nested. Meanwhile the
+ * thread cannot be cancelled. */
+void sdg_capture_enter(void);
+void sdg_capture_leave(void);
+/* Whether a call from this return address is one that sundog, or cuDNN inside,
+ * makes through the linker; or one of a process or thread that is no rank's. */
+bool sdg_capture_is_ours(const void *caller);
+bool sdg_capture_is_foreign(const void *caller);
+/* Whether sundog refused the thread's last captured call of cuDNN. */
+void sdg_capture_set_refused(bool refused);
+
 /* Captures one invocation and decides what becomes of it. `args` is a struct
  * sdg_args_<entry> on the caller's stack, `caller` the return address of the
  * entry. True: the call was carried out or refused, and *out_result is the

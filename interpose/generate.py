@@ -17,7 +17,7 @@ import re
 import sys
 
 OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
-               'memory unseen reset graph').split()
+               'memory unseen reset graph shadow execute').split()
 OPERAND_KINDS = 'tensor filter sequence limits'.split()
 PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device '
                  'scalar workspace workspace_bytes reserve reserve_bytes host lengths '
@@ -166,7 +166,7 @@ class Entry:
     def is_armed(self):
         return self.is_captured() or self.kind in (
             'create', 'set', 'destroy', 'opaque', 'text', 'copy', 'sync',
-            'reset', 'graph')
+            'reset', 'graph', 'shadow', 'execute')
 
     def accesses(self):
         return [p for p in self.parameters if p.kind in ACCESSES and
@@ -1053,6 +1053,28 @@ def probe(e):
                 '  if (result >= 0)',
                 f'    return ({e.ctype})result;',
                 f'  TAIL return {call};', '}', '']
+    if e.kind == 'shadow':
+        told = (f'    sdg_capture_{e.name}({e.arguments()},',
+                '        __builtin_return_address(0));')
+        if 'Destroy' in e.name:  # another descriptor may get its address
+            return [head, *told, f'  TAIL return {call};', '}', '']
+        return [head, f'  {e.ctype} status = {call};',
+                '  if (status == CUDNN_STATUS_SUCCESS)', *told,
+                '  return status;', '}', '']
+    if e.kind == 'execute':
+        plan = e.parameters[1].name
+        return [f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
+                f'  int result = sdg_capture_execute(SDG_ENTRY_{e.name}, '
+                f'{e.arguments()},',
+                '                                   '
+                '__builtin_return_address(0));',
+                '  if (result >= 0)',
+                f'    return ({e.ctype})result;', *watched(e, call), '}', head,
+                f'  if (LIKELY(sdg_tag_passes({plan}, '
+                'SDG_FAMILY_CONV_GRAPH) &&',
+                '             !sdg_hint_any() && !sdg_job_failed()))',
+                f'    TAIL return {call};',
+                f'  TAIL return capture_{e.name}({e.arguments()});', '}', '']
     if e.kind == 'text':
         return [head, f'  if (!sdg_capture_text({e.arguments()}))',
                 f'    {call};', '}', '']
@@ -1103,7 +1125,8 @@ def probes_c(entries):
            '#include <nccl.h>', '#include <stdlib.h>', '',
            '/* Nothing of ours is found through the global offset table. */',
            '#pragma GCC visibility push(hidden)',
-           '#include "interpose/capture.h"', '#include "interpose/slot.h"',
+           '#include "interpose/capture.h"', '#include "interpose/graph/execute.h"',
+           '#include "interpose/slot.h"',
            '#include "rules/vendor/args.h"', '#include "rules/vendor/writes.h"',
            '#include "src/comm/comm.h"', '#include "src/exchange/graph.h"', '#include "src/geometry/hint.h"',
            '#include "src/job/job.h"', '#include "src/call/tag.h"', '#pragma GCC visibility pop', '',

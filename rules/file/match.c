@@ -117,6 +117,8 @@ static bool op_matches(const sdg_section_t *section, sdg_family_t family,
     if (!sdg_section_multiplies(section))
       return false;
     word = product_word(entry);
+  } else if (family == SDG_FAMILY_CONV_GRAPH) {
+    word = sdg_family_name(SDG_FAMILY_CONV);
   }
   for (int i = 0; i < section->globs; i++)
     if ((word && fnmatch(section->glob[i], word, 0) == 0) ||

@@ -81,6 +81,7 @@ static int subcall_run(void *user, int index, const sdg_call_t *call,
   const stored_t *stored = state->stored[index];
   sdg_subcall_run_t run = {
       .call = call,
+      .exec = exec,
       .handle = (cudnnHandle_t)(uintptr_t)call->handle,
       .scalar = stored->scalar,
       .op = stored->op,

@@ -46,7 +46,8 @@ sdg_scalar_t sdg_scalar(sdg_type_t type, double value);
 
 /* A sub-call while it runs. */
 typedef struct sdg_subcall_run {
-  const sdg_call_t *call; /* the program's */
+  const sdg_call_t *call;      /* the program's */
+  const struct sdg_exec *exec; /* for slabs that are not among the tensors */
   cudnnHandle_t handle;
   const sdg_scalar_t *scalar; /* as given to sdg_subcall_add */
   void *op;                   /* as given to sdg_subcall_add */

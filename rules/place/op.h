@@ -76,6 +76,9 @@ typedef struct sdg_op_numbers {
    * entries.def names (sdg_call_scalars). At most SDG_CALL_SCALARS. Returns how
    * many. NULL: those. */
   int (*scalars)(const sdg_call_t *call, double *out);
+  /* A hash of numbers that do not decide the plan, may change from call to
+   * call, and must be equal on all ranks. NULL: there are none. */
+  uint32_t (*changing)(const sdg_call_t *call);
 } sdg_op_numbers_t;
 
 /* Shard view: functions of ops that need them. NULL: this op does not. */

@@ -42,7 +42,8 @@ sdg_status_t sdg_window_op_dims(sdg_window_op_t *op, const sdg_call_t *call,
     bool mixed = d == 1 && spec->y_channels > 0;
     dim->window = spec->window[d];
     dim->x_extent = mixed ? 1 : sdg_placement_extent(x, d);
-    dim->y_extent = sdg_window_outputs(&dim->window, dim->x_extent);
+    dim->y_extent =
+        sdg_window_outputs(&dim->window, dim->x_extent + spec->pad_more[d]);
     dim->wrap = sdg_window_op_periodic(call, tagging, spec, d);
     if (dim->y_extent < 1)
       return sdg_fail(SDG_E_ARGUMENT,

@@ -16,6 +16,9 @@ typedef struct sdg_window_spec {
   int x, y; /* operands; y -1: a query without it */
   /* One window per dimension; {1,1,1,0} where nothing slides. */
   sdg_window_t window[SDG_DIMS_MAX];
+  /* Padding at the high side beyond window.pad; negative: less. Not 0 for
+   * graphs only, which have no views of it (sdg_window_op_view). */
+  int64_t pad_more[SDG_DIMS_MAX];
   /* > 0: every output sees all channels of x, and y has this many channels
    * (convolution). 0: each channel is independent (pooling). */
   int64_t y_channels;

@@ -248,6 +248,8 @@ static sdg_status_t entry_run(sdg_call_t *call, const sdg_op_t *op,
   if (!nothing && !entry->plan->refusal)
     SDG_TRY(sdg_stream_state(call, &stream, &captured));
   uint32_t mark = captured ? SDG_REPLAY_MARK : sdg_prefetch_mark(call, entry);
+  if (op->numbers && op->numbers->changing)
+    mark += op->numbers->changing(call);
   SDG_TRY(sdg_divergence_check(call, op, entry->hash + mark, captured));
   SDG_TRY(memory_check(call));
   sdg_report_wait(entry->row, wait_ns);

@@ -4,18 +4,66 @@
 
 #include <cuda_runtime_api.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/calls.h"
 
-static int64_t count_of(const layer_t *l, int t) {
-  return l->dim[t][0] * l->dim[t][1] * l->dim[t][2] * l->dim[t][3];
+static int64_t count_of(const int64_t dim[4]) {
+  return dim[0] * dim[1] * dim[2] * dim[3];
 }
 
 static int64_t at(const layer_t *l, int t, int64_t n, int64_t c, int64_t h,
                   int64_t w) {
-  const int64_t *dim = l->dim[t];
+  const int64_t *dim = l->whole[t];
   return ((n * dim[2] + h) * dim[3] + w) * dim[1] + c;
+}
+
+static int64_t number_of(const char *name, int64_t missing) {
+  const char *text = getenv(name);
+  return text ? strtoll(text, NULL, 10) : missing;
+}
+
+// Pieces are multiples of the stride, but for the last one, so that pieces of
+// the result add up. The first rank has a row more, the last one less.
+static int64_t boundary(int64_t rows, int64_t stride, int64_t rank,
+                        int64_t ranks) {
+  int64_t units = rows / stride;
+  int64_t more = rank > 0 && rank < ranks && units > 2 * ranks;
+  return rank == ranks ? rows : stride * (units * rank / ranks + more);
+}
+
+static void cut(layer_t *l) {
+  const char *view = getenv("LAYER_VIEW");
+  bool cuts = view && strcmp(view, "shard") == 0;
+  int64_t ranks = cuts ? number_of("SUNDOG_SIZE", 1) : 1;
+  int64_t rank = cuts ? number_of("SUNDOG_RANK", 0) : 0;
+  int64_t rows = l->whole[LAYER_X][2], kernel = l->whole[LAYER_W][2], y = 0;
+  memcpy(l->dim, l->whole, sizeof l->dim);
+  memset(l->first, 0, sizeof l->first);
+  for (int64_t r = 0; ranks > 1 && r <= rank; r++) {
+    int64_t begin = boundary(rows, l->stride, r, ranks);
+    int64_t size = boundary(rows, l->stride, r + 1, ranks) - begin;
+    int64_t outputs = (size + 2 * l->padding - kernel) / l->stride + 1;
+    l->first[LAYER_X] = begin;
+    l->dim[LAYER_X][2] = size;
+    l->first[LAYER_Y] = l->first[LAYER_Z] = y;
+    l->dim[LAYER_Y][2] = l->dim[LAYER_Z][2] = outputs;
+    y += outputs;
+  }
+}
+
+// Copies this rank's rows between the whole tensor and `piece`.
+static void rows_copy(const layer_t *l, int t, float *piece, bool to_piece) {
+  const int64_t *dim = l->dim[t];
+  size_t row = (size_t)(dim[1] * dim[3]);
+  for (int64_t n = 0; n < dim[0]; n++)
+    for (int64_t h = 0; h < dim[2]; h++) {
+      float *whole = l->host[t] + at(l, t, n, 0, h + l->first[t], 0);
+      float *own = piece + (size_t)(n * dim[2] + h) * row;
+      memcpy(to_piece ? own : whole, to_piece ? whole : own, row * sizeof *own);
+    }
 }
 
 void layer_init(layer_t *l, int64_t images, int64_t channels, int64_t outputs,
@@ -31,16 +79,20 @@ void layer_init(layer_t *l, int64_t images, int64_t channels, int64_t outputs,
       [LAYER_Z] = {images, outputs, y_rows, y_columns}};
   l->stride = stride;
   l->padding = padding;
-  memcpy(l->dim, dim, sizeof dim);
+  memcpy(l->whole, dim, sizeof dim);
+  cut(l);
   for (int t = 0; t < LAYER_TENSORS; t++) {
-    int64_t count = count_of(l, t);
-    size_t bytes = (size_t)count * sizeof(float);
-    l->host[t] = malloc(bytes);
-    CHECK(!l->host[t]);
+    int64_t count = count_of(l->whole[t]);
+    size_t bytes = (size_t)count_of(l->dim[t]) * sizeof(float);
+    float *piece = malloc(bytes);
+    l->host[t] = malloc((size_t)count * sizeof(float));
+    CHECK(!l->host[t] || !piece);
     for (int64_t i = 0; i < count; i++)
       l->host[t][i] = (float)sin((double)(i * (7 + t) % 1009) * 0.7 + t) / 2;
     CHECK(cudaMalloc(&l->device[t], bytes));
-    CHECK(cudaMemcpy(l->device[t], l->host[t], bytes, cudaMemcpyHostToDevice));
+    rows_copy(l, t, piece, true);
+    CHECK(cudaMemcpy(l->device[t], piece, bytes, cudaMemcpyHostToDevice));
+    free(piece);
   }
 }
 
@@ -59,13 +111,14 @@ static int result_of(layer_what_t what) {
 
 void layer_clear(const layer_t *l, layer_what_t what) {
   int t = result_of(what);
-  CHECK(cudaMemset(l->device[t], 0xff, (size_t)count_of(l, t) * sizeof(float)));
+  CHECK(cudaMemset(l->device[t], 0xff,
+                   (size_t)count_of(l->dim[t]) * sizeof(float)));
 }
 
 // Adds every product of the convolution to the tensor that is computed.
 static void products_add(const layer_t *l, int result, double *sums) {
-  const int64_t *x = l->dim[LAYER_X], *w = l->dim[LAYER_W],
-                *y = l->dim[LAYER_Y];
+  const int64_t *x = l->whole[LAYER_X], *w = l->whole[LAYER_W],
+                *y = l->whole[LAYER_Y];
   for (int64_t n = 0; n < y[0]; n++)
     for (int64_t h = 0; h < y[2]; h++)
       for (int64_t v = 0; v < y[3]; v++)
@@ -89,34 +142,38 @@ static void products_add(const layer_t *l, int result, double *sums) {
 }
 
 static void finish(const layer_t *l, double *sums) {
-  for (int64_t i = 0; i < count_of(l, LAYER_Y); i++) {
+  for (int64_t i = 0; i < count_of(l->whole[LAYER_Y]); i++) {
     sums[i] += (double)l->host[LAYER_Z][i] +
-               (double)l->host[LAYER_BIAS][i % l->dim[LAYER_Y][1]];
+               (double)l->host[LAYER_BIAS][i % l->whole[LAYER_Y][1]];
     sums[i] = sums[i] > 0 ? sums[i] : 0;
   }
 }
 
 void layer_check(const layer_t *l, layer_what_t what, const char *name) {
   int result = result_of(what);
-  int64_t count = count_of(l, result);
+  const int64_t *dim = l->dim[result];
+  int64_t count = count_of(dim), row = dim[1] * dim[3];
   float *got = malloc((size_t)count * sizeof *got);
-  double *right = calloc((size_t)count, sizeof *right), most = 0, size = 1;
-  CHECK(!got || !right);
+  double *all = calloc((size_t)count_of(l->whole[result]), sizeof *all);
+  double most = 0, size = 1;
+  CHECK(!got || !all);
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaMemcpy(got, l->device[result], (size_t)count * sizeof *got,
                    cudaMemcpyDeviceToHost));
-  products_add(l, result, right);
+  products_add(l, result, all);
   if (what == LAYER_FUSED)
-    finish(l, right);
+    finish(l, all);
   for (int64_t i = 0; i < count; i++) {
-    double off = fabs(got[i] - right[i]);
+    int64_t n = i / (row * dim[2]), h = i / row % dim[2] + l->first[result];
+    double right = all[at(l, result, n, 0, h, 0) + i % row];
+    double off = fabs(got[i] - right);
     most = off <= most ? most : off; // also if it is NaN
-    size = fabs(right[i]) > size ? fabs(right[i]) : size;
+    size = fabs(right) > size ? fabs(right) : size;
   }
   printf("%s: %lld values, off by at most %.1e\n", name, (long long)count,
          most);
   free(got);
-  free(right);
+  free(all);
   if (!(most <= 1e-5 * size)) {
     fprintf(stderr, "%s: wrong\n", name);
     exit(EXIT_FAILURE);

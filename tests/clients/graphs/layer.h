@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One convolution in memory, channels last, in float, and what it should give
- * by plain loops in double precision. */
+ * by plain loops in double precision. With LAYER_VIEW=shard in the environment
+ * each rank (SUNDOG_RANK of SUNDOG_SIZE) has its rows of x, y and z in device
+ * memory, uneven ones, and checks these. */
 #ifndef SDG_TESTS_CLIENTS_GRAPHS_LAYER_H
 #define SDG_TESTS_CLIENTS_GRAPHS_LAYER_H
 
@@ -17,9 +19,11 @@ typedef enum {
 
 typedef struct {
   int64_t stride, padding;
-  int64_t dim[LAYER_TENSORS][4]; /* N C H W */
-  float *host[LAYER_TENSORS];
-  void *device[LAYER_TENSORS];
+  int64_t whole[LAYER_TENSORS][4]; /* N C H W */
+  int64_t dim[LAYER_TENSORS][4];   /* this rank's */
+  int64_t first[LAYER_TENSORS];    /* its first row */
+  float *host[LAYER_TENSORS];      /* the whole tensors */
+  void *device[LAYER_TENSORS];     /* this rank's pieces */
 } layer_t;
 
 /* Fills all tensors with numbers that depend on their positions alone. */

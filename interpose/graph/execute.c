@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executions of operation graphs, and what the program says of descriptors.
+#include "interpose/graph/execute.h"
+
+#include <stdio.h>
+
+#include "interpose/capture.h"
+#include "interpose/graph/shadow.h"
+#include "interpose/slot.h"
+#include "rules/file/setup.h"
+#include "rules/observe/observe.h"
+#include "rules/view/registry.h"
+#include "src/base/options.h"
+#include "src/call/tag.h"
+#include "src/job/job.h"
+
+// ---- descriptors -----------------------------------------------------------
+
+void sdg_capture_cudnnBackendCreateDescriptor(
+    cudnnBackendDescriptorType_t kind,
+    const cudnnBackendDescriptor_t *descriptor, const void *caller) {
+  if (!sdg_capture_is_foreign(caller))
+    sdg_shadow_created(*descriptor, kind);
+}
+
+void sdg_capture_cudnnBackendDestroyDescriptor(
+    cudnnBackendDescriptor_t descriptor, const void *caller) {
+  if (!sdg_capture_is_foreign(caller))
+    sdg_shadow_destroyed(descriptor);
+}
+
+void sdg_capture_cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor,
+                                      const void *caller) {
+  if (!sdg_capture_is_foreign(caller))
+    sdg_shadow_finalized(descriptor);
+}
+
+void sdg_capture_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                          cudnnBackendAttributeName_t name,
+                                          cudnnBackendAttributeType_t type,
+                                          int64_t count, const void *element,
+                                          const void *caller) {
+  if (!sdg_capture_is_foreign(caller))
+    sdg_shadow_set(descriptor, name, type, count, element);
+}
+
+void sdg_capture_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                          cudnnBackendAttributeName_t name,
+                                          cudnnBackendAttributeType_t type,
+                                          int64_t asked, const int64_t *count,
+                                          const void *element,
+                                          const void *caller) {
+  (void)name;
+  if (sdg_capture_is_foreign(caller) || !element ||
+      type != CUDNN_TYPE_BACKEND_DESCRIPTOR)
+    return;
+  int64_t filled = count && *count < asked ? *count : asked;
+  sdg_shadow_read(descriptor, filled, element);
+}
+
+// ---- executions ------------------------------------------------------------
+
+// Whether all activations of a call that was passed on will pass again.
+static bool passes(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    if (sdg_role_is_activation(call->operand[i].role) &&
+        !sdg_tag_passes(call->operand[i].descriptor, call->family))
+      return false;
+  return !sdg_setup_is_whole();
+}
+
+// What the graph uses of the program's memory. The workspace's size is not
+// known.
+static void access_list(const sdg_graph_execution_t *execution,
+                        const sdg_call_t *call, sdg_memory_access_t *out) {
+  *out = (sdg_memory_access_t){.name = call->entry_name,
+                               .stream_kind = SDG_STREAM_CUDNN,
+                               .stream = call->handle};
+  for (int i = 0; i < call->operands; i++)
+    out->access[out->accesses++] =
+        sdg_operand_access(&call->operand[i], true, call->operand[i].is_output);
+  if (execution->workspace)
+    out->access[out->accesses++] = (sdg_access_t){
+        .at = (uintptr_t)execution->workspace, .reads = true, .writes = true};
+}
+
+static int judge(int entry, cudnnHandle_t handle,
+                 const sdg_graph_execution_t *execution) {
+  sdg_call_t call;
+  sdg_memory_access_t memory;
+  sdg_graph_call_init(execution, entry, handle, &call);
+  if (sdg_setup_is_whole()) {
+    access_list(execution, &call, &memory);
+    call.memory = &memory;
+  }
+  if (sdg_options_get()->observing)
+    sdg_observe_begin(&call, sdg_registry_knows);
+  bool done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
+  if (sdg_options_get()->observing)
+    sdg_observe_end(&call, done);
+  sdg_capture_set_refused(done && call.refused);
+  if (!done && passes(&call))
+    sdg_tag_set_pass(execution->plan, execution->plan_generation, call.family,
+                     true);
+  return done ? call.result : -1;
+}
+
+// The graph has what no rule can split.
+static int lacks(int entry, const void *handle, const char *what) {
+  char name[160];
+  int result = -1;
+  sdg_memory_access_t memory = {.name = sdg_entry[entry].name,
+                                .stream_kind = SDG_STREAM_CUDNN,
+                                .stream = handle,
+                                .everything = true};
+  snprintf(name, sizeof name, "%s of a graph with %s", sdg_entry[entry].name,
+           what);
+  bool refused =
+      sdg_registry_opaque(name, false, &memory, &result) == SDG_VERDICT_DONE;
+  sdg_capture_set_refused(refused);
+  return refused ? result : -1;
+}
+
+// What an execution has that cannot be split; NULL: nothing.
+static const char *execution_lacks(const sdg_graph_execution_t *execution) {
+  const sdg_graph_pattern_t *p = execution->pattern;
+  if (p->lacks)
+    return p->lacks;
+  for (int i = 0; i < p->operands; i++)
+    if (!execution->pointer[p->operand[i]])
+      return "a tensor that the variant pack gives no memory";
+  return execution->overrides ? "extents that the execution overrides" : NULL;
+}
+
+int sdg_capture_execute(int entry, cudnnHandle_t handle,
+                        cudnnBackendDescriptor_t plan,
+                        cudnnBackendDescriptor_t pack, const void *caller) {
+  sdg_graph_execution_t execution;
+  if (sdg_capture_is_foreign(caller))
+    return -1;
+  if (!sdg_job_asked())
+    return sdg_capture_opaque(entry, handle, caller);
+  sdg_capture_enter();
+  bool known = sdg_shadow_use(plan, pack, &execution);
+  const char *missing =
+      known ? execution_lacks(&execution) : "ops that sundog has not seen made";
+  int result = missing ? lacks(entry, handle, missing)
+                       : judge(entry, handle, &execution);
+  if (known)
+    sdg_graph_pattern_release(execution.pattern);
+  sdg_capture_leave();
+  // Another process of this rank came first, so this one is not a rank.
+  if (sdg_job_disarmed())
+    sdg_slot_disarm();
+  return result;
+}

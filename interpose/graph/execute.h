@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probes of cuDNN's backend API call these; `caller` is the return address
+ * of the entry. */
+#ifndef SDG_INTERPOSE_GRAPH_EXECUTE_H
+#define SDG_INTERPOSE_GRAPH_EXECUTE_H
+
+#include <cudnn.h>
+
+/* The vendor's function has succeeded, or is about to destroy a descriptor; the
+ * arguments are its own. */
+void sdg_capture_cudnnBackendCreateDescriptor(
+    cudnnBackendDescriptorType_t kind,
+    const cudnnBackendDescriptor_t *descriptor, const void *caller);
+void sdg_capture_cudnnBackendDestroyDescriptor(
+    cudnnBackendDescriptor_t descriptor, const void *caller);
+void sdg_capture_cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor,
+                                      const void *caller);
+void sdg_capture_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                          cudnnBackendAttributeName_t name,
+                                          cudnnBackendAttributeType_t type,
+                                          int64_t count, const void *element,
+                                          const void *caller);
+void sdg_capture_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                          cudnnBackendAttributeName_t name,
+                                          cudnnBackendAttributeType_t type,
+                                          int64_t asked, const int64_t *count,
+                                          const void *element,
+                                          const void *caller);
+
+/* Captures one execution of a graph, and decides what becomes of it. The status
+ * for the program, or -1: give the call to the real function. */
+int sdg_capture_execute(int entry, cudnnHandle_t handle,
+                        cudnnBackendDescriptor_t plan,
+                        cudnnBackendDescriptor_t pack, const void *caller);
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The geometry of a graph with one convolution.
+#include "rules/graph/boxes.h"
+
+#include <string.h>
+
+#include "rules/place/tagging.h"
+
+// ---- one dimension ---------------------------------------------------------
+
+sdg_graph_range_t sdg_graph_range(const sdg_window_dim_t *dim, int64_t post) {
+  sdg_range_t need = sdg_window_need(&dim->window, dim->y);
+  sdg_graph_range_t out = {.x = need, .y = dim->y};
+  if (dim->wrap)
+    return out;
+  bool last = dim->y.hi == dim->y_extent;
+  out.x.lo = need.lo < 0 ? 0 : need.lo;
+  out.x.hi = last || need.hi > dim->x_extent ? dim->x_extent : need.hi;
+  out.pre = out.x.lo - need.lo;
+  out.post = last ? post : need.hi - out.x.hi;
+  return out;
+}
+
+sdg_graph_range_t sdg_graph_range_back(const sdg_window_dim_t *dim) {
+  const sdg_window_t *w = &dim->window;
+  sdg_range_t y = sdg_window_need_adjoint(w, dim->x);
+  sdg_graph_range_t out = {.x = dim->x};
+  y.lo = y.lo < 0 ? 0 : y.lo;
+  y.hi = y.hi > dim->y_extent ? dim->y_extent : y.hi;
+  if (y.lo >= y.hi)
+    return out;
+  // With a stride longer than the window rows lie before the first output that
+  // sees any of them.
+  if (dim->x.lo < y.lo * w->stride - w->pad && y.lo > 0)
+    y.lo--;
+  sdg_range_t seen = sdg_window_need(w, y);
+  out.y = y;
+  out.pre = dim->x.lo - seen.lo;
+  out.post = seen.hi > dim->x.hi ? seen.hi - dim->x.hi : 0;
+  return out;
+}
+
+// ---- the convolution -------------------------------------------------------
+
+void sdg_graph_operand_extents(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging, int index,
+                               int64_t *out) {
+  const sdg_operand_t *operand = &call->operand[index];
+  const sdg_placement_t *placement = &tagging->placement[index];
+  for (int d = 0; d < operand->dims; d++)
+    out[d] = placement->dims ? sdg_placement_extent(placement, d)
+                             : operand->extent[d];
+}
+
+// A tensor is on a level if it is split as the level's first tensor, or has one
+// element, in each dimension.
+static sdg_status_t place_check(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int index,
+                                int first, const sdg_placement_t *like) {
+  const sdg_placement_t *placement = &tagging->placement[index];
+  int64_t extent[SDG_DIMS_MAX];
+  sdg_graph_operand_extents(call, tagging, index, extent);
+  for (int d = 0; d < like->dims; d++) {
+    bool split = like->split[d].axes > 0;
+    if (extent[d] == 1 ||
+        (!split && extent[d] == sdg_placement_extent(like, d)))
+      continue;
+    if (!placement->dims ||
+        !sdg_part_equal(&placement->part[d], &like->part[d]))
+      return placement->dims
+                 ? sdg_tagging_differ(call, tagging, first, index)
+                 : sdg_fail(SDG_E_OPERANDS_DIFFER,
+                            "%s: %s is split, but a tensor beside it has no "
+                            "section that splits it",
+                            call->entry_name,
+                            sdg_role_name(call->operand[first].role));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t places_check(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 const sdg_graph_conv_t *conv) {
+  const sdg_graph_pattern_t *p = conv->pattern;
+  for (int i = 0; i < call->operands; i++) {
+    unsigned levels = p->tensor_levels[p->operand[i]];
+    if ((levels >> SDG_GRAPH_LEVEL_X & 1) && i != conv->spec.x)
+      SDG_TRY(place_check(call, tagging, i, conv->spec.x,
+                          &tagging->placement[conv->spec.x]));
+    if ((levels >> SDG_GRAPH_LEVEL_Y & 1) && i != conv->spec.y)
+      SDG_TRY(
+          place_check(call, tagging, i, conv->spec.y, &conv->op.y_placement));
+  }
+  return SDG_OK;
+}
+
+static int role_find(const sdg_graph_pattern_t *p, sdg_role_t role) {
+  int i = 0;
+  while (i < p->operands && p->role[i] != role)
+    i++;
+  return i;
+}
+
+static void spec_fill(const sdg_graph_pattern_t *p, sdg_window_spec_t *out) {
+  const sdg_graph_tensor_t *w = &p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_W]];
+  *out = (sdg_window_spec_t){.y_channels = w->dim[0]};
+  out->x = p->kind == SDG_GRAPH_DGRAD ? p->result : role_find(p, SDG_ROLE_X);
+  out->y = p->kind == SDG_GRAPH_FORWARD ? p->result : role_find(p, SDG_ROLE_DY);
+  for (int d = 0; d < p->spatial + 2; d++)
+    out->window[d] = (sdg_window_t){.kernel = 1, .stride = 1, .dilation = 1};
+  for (int s = 0; s < p->spatial; s++) {
+    out->window[s + 2] = (sdg_window_t){.kernel = w->dim[s + 2],
+                                        .stride = p->stride[s],
+                                        .dilation = p->dilation[s],
+                                        .pad = p->pre[s]};
+    out->pad_more[s + 2] = p->post[s] - p->pre[s];
+  }
+}
+
+sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_graph_conv_t *out) {
+  out->pattern = sdg_graph_call_execution(call)->pattern;
+  spec_fill(out->pattern, &out->spec);
+  SDG_TRY(sdg_window_op_init(call, tagging, &out->spec, &out->op));
+  sdg_status_t status = places_check(call, tagging, out);
+  if (status != SDG_OK)
+    sdg_window_op_fini(&out->op);
+  return status;
+}
+
+void sdg_graph_conv_fini(sdg_graph_conv_t *conv) {
+  sdg_window_op_fini(&conv->op);
+}
+
+// Whether the rank has all of a dimension.
+static bool is_all(const sdg_window_dim_t *dim) {
+  return dim->x.lo == 0 && dim->x.hi == dim->x_extent && dim->y.lo == 0 &&
+         dim->y.hi == dim->y_extent;
+}
+
+sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
+                                  const sdg_tagging_t *tagging, int rank) {
+  sdg_window_dim_t dim[SDG_DIMS_MAX];
+  bool back = conv->pattern->kind == SDG_GRAPH_DGRAD;
+  sdg_graph_boxes_t out;
+  memset(&out, 0, sizeof out);
+  sdg_window_op_own(&conv->op, tagging, &conv->spec, rank, dim);
+  sdg_box_t *x = &out.level[SDG_GRAPH_LEVEL_X],
+            *y = &out.level[SDG_GRAPH_LEVEL_Y];
+  x->dims = y->dims = conv->op.dims;
+  for (int d = 0; d < conv->op.dims; d++) {
+    int64_t post = dim[d].window.pad + conv->spec.pad_more[d];
+    sdg_graph_range_t range =
+        back ? sdg_graph_range_back(&dim[d]) : sdg_graph_range(&dim[d], post);
+    if (back && is_all(&dim[d]))
+      range = (sdg_graph_range_t){dim[d].x, dim[d].y, dim[d].window.pad, post};
+    x->dim[d] = range.x;
+    y->dim[d] = range.y;
+    if (d >= 2) {
+      out.pre[d - 2] = range.pre;
+      out.post[d - 2] = range.post;
+    }
+  }
+  // Channels were counted as one element.
+  x->dim[1] = (sdg_range_t){
+      0, sdg_placement_extent(&tagging->placement[conv->spec.x], 1)};
+  y->dim[1] = (sdg_range_t){0, conv->spec.y_channels};
+  return out;
+}
+
+sdg_box_t sdg_graph_operand_box(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int index,
+                                const sdg_box_t *box) {
+  sdg_box_t out = *box;
+  int64_t extent[SDG_DIMS_MAX];
+  sdg_graph_operand_extents(call, tagging, index, extent);
+  for (int d = 0; d < box->dims; d++)
+    if (d == 1 || extent[d] == 1)
+      out.dim[d] = (sdg_range_t){0, extent[d]};
+  return out;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which boxes the ranks compute of a graph's tensors. Inside rules/graph only.
+ *
+ * In one split dimension, with stride s, padding p before x, span = d(k-1) + 1:
+ *   forward, filter gradient
+ *     y [o0,o1) is owned; x is [o0*s - p, (o1-1)*s - p + span) cut at the
+ *     domain to [x0,x1); PRE = x0 - (o0*s - p), POST = (o1-1)*s - p + span - x1
+ *   data gradient
+ *     x [i0,i1) is owned; y is [q0,q1), the outputs that see it, cut at the
+ *     domain; PRE = i0 - (q0*s - p), POST = max(0, (q1-1)*s - p + span - i1).
+ *     One row more of y where PRE would be negative, which needs s > span.
+ * These paddings are never negative, and meet cuDNN's relation of extents.
+ * N=10, k=3, s=1, p=1, forward, y [5,10): x [4,10), PRE 0, POST 1. */
+#ifndef SDG_RULES_GRAPH_BOXES_H
+#define SDG_RULES_GRAPH_BOXES_H
+
+#include "rules/graph/call.h"
+#include "rules/window/op.h"
+
+/* One dimension of a piece, in global coordinates. */
+typedef struct sdg_graph_range {
+  sdg_range_t x, y;
+  int64_t pre, post;
+} sdg_graph_range_t;
+
+/* For owned outputs dim->y, not empty: forward and filter gradient. `post` is
+ * the op's padding behind x. A rank with the last output gets all of x to the
+ * end, also rows that no window sees. */
+sdg_graph_range_t sdg_graph_range(const sdg_window_dim_t *dim, int64_t post);
+/* For owned inputs dim->x, not empty, of which the gradient is computed. y is
+ * empty if no output sees them: the gradient is zero. */
+sdg_graph_range_t sdg_graph_range_back(const sdg_window_dim_t *dim);
+
+/* The boxes of one rank. */
+typedef struct sdg_graph_boxes {
+  sdg_box_t level[SDG_GRAPH_LEVELS];             /* of X and Y; W is not set */
+  int64_t pre[SDG_DIMS_MAX], post[SDG_DIMS_MAX]; /* per spatial dimension */
+} sdg_graph_boxes_t;
+
+/* The convolution on split tensors. */
+typedef struct sdg_graph_conv {
+  const sdg_graph_pattern_t *pattern;
+  sdg_window_spec_t spec;
+  sdg_window_op_t op;
+} sdg_graph_conv_t;
+
+/* The errors of sdg_window_op_init, and SDG_E_OPERANDS_DIFFER if a tensor is
+ * not split as the convolution's on its level. */
+sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
+                                 const sdg_tagging_t *tagging,
+                                 sdg_graph_conv_t *out) SDG_MUST_CHECK;
+void sdg_graph_conv_fini(sdg_graph_conv_t *conv);
+
+/* The boxes of a rank of the job. */
+sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
+                                  const sdg_tagging_t *tagging, int rank);
+
+/* The box of operand `index` on a level whose box is `box`: dimensions of
+ * extent 1 stay, and all channels belong to it. */
+sdg_box_t sdg_graph_operand_box(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging, int index,
+                                const sdg_box_t *box);
+/* The global extents of an operand. */
+void sdg_graph_operand_extents(const sdg_call_t *call,
+                               const sdg_tagging_t *tagging, int index,
+                               int64_t *out);
+
+#endif

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rebuilds a graph through cuDNN's backend API.
+#include "rules/graph/piece.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/graph/maker.h"
+#include "rules/vendor/vendor.h"
+
+typedef sdg_graph_maker_t maker_t;
+
+// ---- tensors ---------------------------------------------------------------
+
+static int64_t uid_of(int t, int level) {
+  return 1 + (int64_t)t * SDG_GRAPH_LEVELS + level;
+}
+
+static cudnnBackendDescriptor_t tensor_make(maker_t *m,
+                                            const sdg_graph_tensor_t *tensor,
+                                            const sdg_graph_shape_t *shape,
+                                            int64_t uid) {
+  cudnnBackendDescriptor_t d =
+      sdg_graph_make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+#define SET(name, type, count, at)                                             \
+  sdg_graph_set(m, d, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, count, at)
+  SET(DATA_TYPE, DATA_TYPE, 1, &tensor->type);
+  SET(DIMENSIONS, INT64, tensor->rank, shape->dim);
+  SET(STRIDES, INT64, tensor->rank, shape->stride);
+  SET(UNIQUE_ID, INT64, 1, &uid);
+  SET(BYTE_ALIGNMENT, INT64, 1, &tensor->alignment);
+  if (tensor->is_virtual)
+    SET(IS_VIRTUAL, BOOLEAN, 1, &tensor->is_virtual);
+  if (tensor->is_by_value)
+    SET(IS_BY_VALUE, BOOLEAN, 1, &tensor->is_by_value);
+#undef SET
+  sdg_graph_finalize(m, d);
+  return d;
+}
+
+// ---- ops -------------------------------------------------------------------
+
+// The descriptor that an op's parameters are in, and how the op refers to it.
+typedef struct home {
+  cudnnBackendDescriptorType_t op, kind;
+  cudnnBackendAttributeName_t first, last; // of the parameters in it
+  cudnnBackendAttributeName_t refers;
+} home_t;
+
+static const home_t homes[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+     CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+     CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+     CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+     CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC},
+    {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+     CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE,
+     CUDNN_ATTR_POINTWISE_AXIS, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR},
+};
+
+static const home_t *home_find(cudnnBackendDescriptorType_t op) {
+  for (size_t i = 0; i < sizeof homes / sizeof *homes; i++)
+    if (homes[i].op == op)
+      return &homes[i];
+  return NULL;
+}
+
+// Sets a parameter as the program did; paddings are the piece's.
+static void parameter_set(maker_t *m, cudnnBackendDescriptor_t d,
+                          const sdg_graph_wish_t *wish,
+                          const sdg_graph_parameter_t *parameter) {
+  union {
+    int64_t large[CUDNN_DIM_MAX];
+    int32_t small[CUDNN_DIM_MAX];
+    float single[CUDNN_DIM_MAX];
+    double twice[CUDNN_DIM_MAX];
+    bool flag[CUDNN_DIM_MAX];
+  } value;
+  for (int i = 0; i < parameter->count; i++)
+    switch ((int)parameter->type) {
+    case CUDNN_TYPE_FLOAT:
+      value.single[i] = (float)parameter->value[i].real;
+      break;
+    case CUDNN_TYPE_DOUBLE:
+      value.twice[i] = parameter->value[i].real;
+      break;
+    case CUDNN_TYPE_INT64:
+      value.large[i] = parameter->value[i].integer;
+      break;
+    case CUDNN_TYPE_BOOLEAN:
+      value.flag[i] = parameter->value[i].integer != 0;
+      break;
+    default:
+      value.small[i] = (int32_t)parameter->value[i].integer;
+    }
+  const void *at = &value;
+  if (parameter->name == CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)
+    at = wish->pre;
+  if (parameter->name == CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)
+    at = wish->post;
+  sdg_graph_set(m, d, parameter->name, parameter->type, parameter->count, at);
+}
+
+// One op on tensors of `level`; the convolution on its three levels.
+static cudnnBackendDescriptor_t
+op_make(maker_t *m, const sdg_graph_wish_t *wish, int n, int level,
+        cudnnBackendDescriptor_t (*tensor)[SDG_GRAPH_LEVELS]) {
+  const sdg_graph_pattern_t *p = wish->pattern;
+  const sdg_graph_node_t *node = &p->graph->node[n];
+  const home_t *home = home_find(node->kind);
+  cudnnBackendDescriptor_t parameters = sdg_graph_make(m, home->kind);
+  cudnnBackendDescriptor_t op = sdg_graph_make(m, node->kind);
+  for (int i = 0; i < node->parameter_count; i++) {
+    const sdg_graph_parameter_t *parameter = &node->parameter[i];
+    bool inside =
+        parameter->name >= home->first && parameter->name <= home->last;
+    parameter_set(m, inside ? parameters : op, wish, parameter);
+  }
+  sdg_graph_finalize(m, parameters);
+  sdg_graph_set(m, op, home->refers, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                &parameters);
+  for (int i = 0; i < node->operand_count; i++) {
+    int t = node->operand[i].tensor, of = level;
+    for (int l = 0; n == p->main && l < SDG_GRAPH_LEVELS; l++)
+      if (sdg_graph_is_main(p, l, node->operand[i].name))
+        of = l;
+    sdg_graph_set(m, op, node->operand[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                  1, &tensor[t][of]);
+  }
+  sdg_graph_finalize(m, op);
+  return op;
+}
+
+// ---- the graph -------------------------------------------------------------
+
+static void tensors_make(maker_t *m, const sdg_graph_wish_t *wish,
+                         cudnnBackendDescriptor_t (*tensor)[SDG_GRAPH_LEVELS],
+                         sdg_graph_piece_t *piece) {
+  const sdg_graph_pattern_t *p = wish->pattern;
+  for (int t = 0; t < p->graph->tensor_count; t++)
+    for (int level = 0; level < SDG_GRAPH_LEVELS; level++) {
+      if (!(p->tensor_levels[t] >> level & 1))
+        continue;
+      int64_t uid = uid_of(t, level);
+      tensor[t][level] =
+          tensor_make(m, &p->graph->tensor[t], &wish->shape[t][level], uid);
+      if (p->graph->tensor[t].is_virtual)
+        continue;
+      if (piece->slots == SDG_GRAPH_SLOTS_MAX) {
+        m->status = CUDNN_STATUS_NOT_SUPPORTED;
+        return;
+      }
+      piece->uid[piece->slots] = uid;
+      piece->slot[piece->slots++] =
+          (sdg_graph_slot_t){t, (sdg_graph_level_t)level};
+    }
+}
+
+static cudnnBackendDescriptor_t
+graph_make(maker_t *m, const sdg_graph_wish_t *wish, sdg_graph_piece_t *piece) {
+  const sdg_graph_pattern_t *p = wish->pattern;
+  cudnnBackendDescriptor_t tensor[SDG_GRAPH_TENSORS_MAX][SDG_GRAPH_LEVELS];
+  cudnnBackendDescriptor_t op[SDG_GRAPH_SLOTS_MAX];
+  int64_t ops = 0;
+  tensors_make(m, wish, tensor, piece);
+  for (int n = 0; n < p->graph->node_count; n++)
+    for (int level = 0; level < SDG_GRAPH_LEVELS; level++) {
+      if (!(p->node_levels[n] >> level & 1))
+        continue;
+      if (ops == SDG_GRAPH_SLOTS_MAX)
+        m->status = CUDNN_STATUS_NOT_SUPPORTED;
+      else
+        op[ops++] = op_make(m, wish, n, level, tensor);
+    }
+  cudnnBackendDescriptor_t graph =
+      sdg_graph_make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  sdg_graph_set(m, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS,
+                CUDNN_TYPE_BACKEND_DESCRIPTOR, ops, op);
+  sdg_graph_set(m, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE,
+                1, &m->handle);
+  sdg_graph_finalize(m, graph);
+  return graph;
+}
+
+sdg_status_t sdg_graph_piece_create(const sdg_graph_wish_t *wish,
+                                    const sdg_call_t *call,
+                                    sdg_graph_piece_t **out, int *out_refusal) {
+  const sdg_graph_execution_t *execution = sdg_graph_call_execution(call);
+  sdg_graph_piece_t *piece;
+  *out = NULL;
+  SDG_TRY(SDG_ALLOCATE(piece, 1, "a graph's piece"));
+  maker_t m = {.cudnn = sdg_cudnn_get(),
+               .handle = (cudnnHandle_t)(uintptr_t)call->handle};
+  cudnnBackendDescriptor_t graph = graph_make(&m, wish, piece);
+  int64_t bytes = 0;
+  piece->plan = sdg_graph_plan_like(&m, graph, execution->plan, &bytes);
+  piece->workspace_bytes = (size_t)bytes;
+  *out_refusal = (int)m.status;
+  sdg_graph_maker_fini(&m, piece->plan);
+  if (!*out_refusal) {
+    *out = piece;
+    return SDG_OK;
+  }
+  sdg_graph_piece_destroy(piece);
+  return SDG_OK;
+}
+
+void sdg_graph_piece_destroy(sdg_graph_piece_t *piece) {
+  if (!piece)
+    return;
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  if (piece->plan)
+    (void)cudnn->cudnnBackendDestroyDescriptor(piece->plan);
+  if (piece->pack)
+    (void)cudnn->cudnnBackendDestroyDescriptor(piece->pack);
+  free(piece);
+}
+
+// ---- executions ------------------------------------------------------------
+
+static cudnnStatus_t pack_make(sdg_graph_piece_t *piece, void *const *pointer,
+                               void *workspace) {
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  maker_t m = {.cudnn = cudnn};
+  if (piece->pack)
+    (void)cudnn->cudnnBackendDestroyDescriptor(piece->pack);
+  piece->pack = sdg_graph_make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+#define SET(name, type, count, at)                                             \
+  sdg_graph_set(&m, piece->pack, CUDNN_ATTR_VARIANT_PACK_##name,               \
+                CUDNN_TYPE_##type, count, at)
+  SET(UNIQUE_IDS, INT64, piece->slots, piece->uid);
+  SET(DATA_POINTERS, VOID_PTR, piece->slots, pointer);
+  SET(WORKSPACE, VOID_PTR, 1, &workspace);
+#undef SET
+  sdg_graph_finalize(&m, piece->pack);
+  cudnnStatus_t status = m.status;
+  sdg_graph_maker_fini(&m, status ? NULL : piece->pack);
+  if (status) {
+    piece->pack = NULL;
+    return status;
+  }
+  memcpy(piece->pointer, pointer, sizeof *pointer * (size_t)piece->slots);
+  piece->workspace = workspace;
+  return status;
+}
+
+int sdg_graph_piece_run(sdg_graph_piece_t *piece, cudnnHandle_t handle,
+                        void *const *pointer, void *workspace) {
+  bool same = piece->pack && piece->workspace == workspace &&
+              memcmp(piece->pointer, pointer,
+                     sizeof *pointer * (size_t)piece->slots) == 0;
+  cudnnStatus_t status =
+      same ? CUDNN_STATUS_SUCCESS : pack_make(piece, pointer, workspace);
+  if (!status)
+    status =
+        sdg_cudnn_get()->cudnnBackendExecute(handle, piece->plan, piece->pack);
+  return (int)status;
+}

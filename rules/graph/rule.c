@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs of cuDNN's backend API with one convolution.
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/graph/call.h"
+#include "rules/graph/plan.h"
+#include "src/base/hash.h"
+
+static sdg_status_t graph_describe(const sdg_call_t *call, char *out,
+                                   size_t out_bytes) {
+  const sdg_graph_pattern_t *p = sdg_graph_call_execution(call)->pattern;
+  size_t used = 0;
+  for (int i = 0; i < p->spatial && used < out_bytes; i++)
+    used +=
+        (size_t)snprintf(out + used, out_bytes - used,
+                         "pad %lld,%lld stride %lld dilation %lld ",
+                         (long long)p->pre[i], (long long)p->post[i],
+                         (long long)p->stride[i], (long long)p->dilation[i]);
+  if (used < out_bytes)
+    snprintf(out + used, out_bytes - used, "graph %016llx",
+             (unsigned long long)p->hash);
+  return SDG_OK;
+}
+
+// The program's plan decides the engine of the piece's.
+static int graph_key(const sdg_call_t *call, uint64_t *out) {
+  out[0] = sdg_graph_call_execution(call)->plan_generation;
+  return 1;
+}
+
+// By-value tensors may change from call to call without another plan.
+static uint32_t graph_values(const sdg_call_t *call) {
+  const sdg_graph_execution_t *execution = sdg_graph_call_execution(call);
+  const sdg_graph_t *graph = execution->pattern->graph;
+  uint64_t hash = SDG_HASH_SEED;
+  for (int t = 0; t < graph->tensor_count; t++) {
+    const sdg_graph_tensor_t *tensor = &graph->tensor[t];
+    if (tensor->is_by_value && execution->pointer[t])
+      hash = sdg_hash_bytes(hash, execution->pointer[t],
+                            sdg_graph_type_bytes(tensor->type));
+  }
+  return (uint32_t)(hash ^ hash >> 32);
+}
+
+static const sdg_op_numbers_t numbers = {
+    .changing = graph_values,
+};
+
+const sdg_op_t sdg_op_graph = {
+    .family = SDG_FAMILY_CONV_GRAPH,
+    .describe = graph_describe,
+    .key = graph_key,
+    .plan = sdg_graph_plan,
+    .numbers = &numbers,
+};

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pieces of a graph's convolution in one dimension, against every pair of
+// an output and a tap.
+#include "rules/graph/boxes.h"
+
+#include "tests/unit/random.h"
+
+enum { CASES = 200000 };
+
+typedef struct draw {
+  sdg_window_dim_t dim;
+  int64_t post;
+} draw_t;
+
+static int64_t span_of(const sdg_window_t *w) {
+  return w->dilation * (w->kernel - 1) + 1;
+}
+
+static draw_t drawn(void) {
+  draw_t draw;
+  do {
+    sdg_window_t *w = &draw.dim.window;
+    *w = (sdg_window_t){.kernel = random_in(1, 6),
+                        .stride = random_in(1, 8),
+                        .dilation = random_in(1, 4)};
+    w->pad = random_in(0, span_of(w) + 1);
+    draw.post = random_in(0, span_of(w) + 1);
+    draw.dim.x_extent = random_in(1, 40);
+    draw.dim.wrap = false;
+    draw.dim.y_extent =
+        draw.dim.x_extent + w->pad + draw.post < span_of(w)
+            ? 0
+            : (draw.dim.x_extent + w->pad + draw.post - span_of(w)) /
+                      w->stride +
+                  1;
+  } while (draw.dim.y_extent < 1);
+  return draw;
+}
+
+static sdg_range_t range_within(int64_t extent) {
+  int64_t lo = random_in(0, extent - 1);
+  return (sdg_range_t){lo, random_in(lo + 1, extent)};
+}
+
+// cuDNN's relation of extents, and that output 0 of the piece is the first of
+// range.y with the same phase.
+static void range_check(const draw_t *draw, const sdg_graph_range_t *range) {
+  const sdg_window_t *w = &draw->dim.window;
+  int64_t x = range->x.hi - range->x.lo, y = range->y.hi - range->y.lo;
+  REQUIRE(range->pre >= 0 && range->post >= 0 && x >= 1 && y >= 1);
+  int64_t room = x + range->pre + range->post - span_of(w);
+  REQUIRE(room >= 0 && room / w->stride + 1 == y);
+  REQUIRE(range->x.lo - range->pre == range->y.lo * w->stride - w->pad);
+  REQUIRE(range->x.lo >= 0 && range->x.hi <= draw->dim.x_extent);
+  REQUIRE(range->y.lo >= 0 && range->y.hi <= draw->dim.y_extent);
+}
+
+START_TEST(outputs_see_the_same_inputs_in_a_piece) {
+  for (int i = 0; i < CASES; i++) {
+    draw_t draw = drawn();
+    const sdg_window_t *w = &draw.dim.window;
+    draw.dim.y = range_within(draw.dim.y_extent);
+    sdg_graph_range_t range = sdg_graph_range(&draw.dim, draw.post);
+    bool sees = false; // some output sees more than padding
+    for (int64_t o = draw.dim.y.lo; o < draw.dim.y.hi; o++)
+      for (int64_t j = 0; j < w->kernel; j++) {
+        int64_t at = o * w->stride - w->pad + j * w->dilation;
+        bool inside = at >= 0 && at < draw.dim.x_extent;
+        sees |= inside;
+        REQUIRE(inside == (at >= range.x.lo && at < range.x.hi));
+      }
+    if (sees) {
+      REQUIRE(range.y.lo == draw.dim.y.lo && range.y.hi == draw.dim.y.hi);
+      range_check(&draw, &range);
+    }
+  }
+}
+END_TEST
+
+START_TEST(inputs_get_all_addends_in_a_piece) {
+  for (int i = 0; i < CASES; i++) {
+    draw_t draw = drawn();
+    const sdg_window_t *w = &draw.dim.window;
+    draw.dim.x = range_within(draw.dim.x_extent);
+    sdg_graph_range_t range = sdg_graph_range_back(&draw.dim);
+    bool seen = false;
+    for (int64_t o = 0; o < draw.dim.y_extent; o++)
+      for (int64_t j = 0; j < w->kernel; j++) {
+        int64_t at = o * w->stride - w->pad + j * w->dilation;
+        if (at < draw.dim.x.lo || at >= draw.dim.x.hi)
+          continue;
+        seen = true;
+        REQUIRE(o >= range.y.lo && o < range.y.hi);
+      }
+    REQUIRE(range.x.lo == draw.dim.x.lo && range.x.hi == draw.dim.x.hi);
+    if (seen)
+      range_check(&draw, &range);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("graphboxes");
+  TCase *cases = tcase_create("graphboxes");
+  tcase_set_timeout(cases, 60);
+  tcase_add_test(cases, outputs_see_the_same_inputs_in_a_piece);
+  tcase_add_test(cases, inputs_get_all_addends_in_a_piece);
+  suite_add_tcase(suite, cases);
+  return harness_run(suite);
+}
