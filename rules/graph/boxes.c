@@ -129,6 +129,45 @@ sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
   return status;
 }
 
+sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
+                                       sdg_tagging_t *io_tagging,
+                                       sdg_graph_conv_t *out, bool *out_can) {
+  out->pattern = sdg_graph_call_execution(call)->pattern;
+  spec_fill(out->pattern, &out->spec);
+  int x = out->spec.x;
+  bool back = out->pattern->kind == SDG_GRAPH_DGRAD;
+  const sdg_placement_t *lead =
+      &io_tagging
+           ->placement[out->pattern->kind == SDG_GRAPH_FORWARD ? x
+                                                               : out->spec.y];
+  *out_can = false;
+  if (lead->dims != call->operand[x].dims || lead->split[1].axes)
+    return sdg_window_op_alone(call, io_tagging, &out->spec);
+  // The data gradient is placed by dy: with the owner of each window's centre.
+  if (back)
+    SDG_TRY(sdg_window_op_beside(&out->spec, lead, false, io_tagging->mesh,
+                                 call->operand[x].extent,
+                                 &io_tagging->placement[x]));
+  sdg_status_t status =
+      sdg_window_op_init_whole(call, io_tagging, &out->spec, &out->op, out_can);
+  if (back && (status != SDG_OK || !*out_can))
+    sdg_placement_fini(&io_tagging->placement[x]);
+  return status;
+}
+
+const sdg_placement_t *sdg_graph_result_place(const sdg_graph_conv_t *conv,
+                                              const sdg_tagging_t *tagging) {
+  switch (conv->pattern->kind) {
+  case SDG_GRAPH_FORWARD:
+    return &conv->op.y_placement;
+  case SDG_GRAPH_DGRAD:
+    return &tagging->placement[conv->spec.x];
+  case SDG_GRAPH_WGRAD:
+    break;
+  }
+  return NULL;
+}
+
 void sdg_graph_conv_fini(sdg_graph_conv_t *conv) {
   sdg_window_op_fini(&conv->op);
 }
@@ -150,6 +189,9 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
             *y = &out.level[SDG_GRAPH_LEVEL_Y];
   x->dims = y->dims = conv->op.dims;
   for (int d = 0; d < conv->op.dims; d++) {
+    sdg_range_t own = back ? dim[d].x : dim[d].y;
+    if (own.hi <= own.lo)
+      return out;
     int64_t post = dim[d].window.pad + conv->spec.pad_more[d];
     sdg_graph_range_t range =
         back ? sdg_graph_range_back(&dim[d]) : sdg_graph_range(&dim[d], post);

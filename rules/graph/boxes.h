@@ -51,7 +51,20 @@ sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
                                  sdg_graph_conv_t *out) SDG_MUST_CHECK;
 void sdg_graph_conv_fini(sdg_graph_conv_t *conv);
 
-/* The boxes of a rank of the job. */
+/* The same in the whole view, where every rank has all of every tensor, and the
+ * ranks share the results. *out_can is false, and nothing is filled, if they
+ * cannot. `io_tagging` gets the placement of a data gradient, which the caller
+ * frees with the conv. */
+sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
+                                       sdg_tagging_t *io_tagging,
+                                       sdg_graph_conv_t *out,
+                                       bool *out_can) SDG_MUST_CHECK;
+/* The placement of the results; NULL for a filter gradient, which every rank
+ * gets in full. */
+const sdg_placement_t *sdg_graph_result_place(const sdg_graph_conv_t *conv,
+                                              const sdg_tagging_t *tagging);
+
+/* The boxes of a rank of the job. A rank without results has empty ones. */
 sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
                                   const sdg_tagging_t *tagging, int rank);
 

@@ -28,7 +28,7 @@ static cudnnBackendDescriptor_t tensor_make(maker_t *m,
   SET(DIMENSIONS, INT64, tensor->rank, shape->dim);
   SET(STRIDES, INT64, tensor->rank, shape->stride);
   SET(UNIQUE_ID, INT64, 1, &uid);
-  SET(BYTE_ALIGNMENT, INT64, 1, &tensor->alignment);
+  SET(BYTE_ALIGNMENT, INT64, 1, &shape->alignment);
   if (tensor->is_virtual)
     SET(IS_VIRTUAL, BOOLEAN, 1, &tensor->is_virtual);
   if (tensor->is_by_value)

@@ -9,6 +9,7 @@
 /* A tensor on one level, as the piece has it. */
 typedef struct sdg_graph_shape {
   int64_t dim[SDG_DIMS_MAX], stride[SDG_DIMS_MAX]; /* elements */
+  int64_t alignment;                               /* bytes */
 } sdg_graph_shape_t;
 
 /* What to build; large. */

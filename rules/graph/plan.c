@@ -20,6 +20,7 @@
 typedef struct stored {
   sdg_graph_piece_t *piece;
   int slab[SDG_GRAPH_SLOTS_MAX]; // -1: by value
+  sdg_box_t box[SDG_GRAPH_SLOTS_MAX];
 } stored_t;
 
 static cudnnStatus_t stored_run(const sdg_subcall_run_t *run) {
@@ -27,9 +28,10 @@ static cudnnStatus_t stored_run(const sdg_subcall_run_t *run) {
   const sdg_graph_execution_t *execution = sdg_graph_call_execution(run->call);
   void *pointer[SDG_GRAPH_SLOTS_MAX];
   for (int i = 0; i < stored->piece->slots; i++)
-    pointer[i] = stored->slab[i] < 0
-                     ? execution->pointer[stored->piece->slot[i].tensor]
-                     : sdg_exec_address(run->exec, stored->slab[i]);
+    pointer[i] =
+        stored->slab[i] < 0
+            ? execution->pointer[stored->piece->slot[i].tensor]
+            : sdg_exec_element(run->exec, stored->slab[i], &stored->box[i]);
   return sdg_graph_piece_run(stored->piece, run->handle, pointer,
                              run->workspace);
 }
@@ -55,6 +57,7 @@ typedef struct input {
 typedef struct maker {
   const sdg_call_t *call;
   const sdg_tagging_t *tagging;
+  bool whole; // view: every rank has all of every tensor
   sdg_graph_conv_t conv;
   sdg_graph_boxes_t boxes; // this rank's
   sdg_graph_level_t haloed;
@@ -70,7 +73,7 @@ typedef struct maker {
 
 static sdg_box_t own_box(const maker_t *m, int index, int rank) {
   const sdg_placement_t *placement = &m->tagging->placement[index];
-  if (placement->dims)
+  if (placement->dims && !m->whole)
     return sdg_placement_box(placement, m->tagging->mesh, rank);
   return sdg_operand_box(&m->call->operand[index]);
 }
@@ -118,7 +121,7 @@ static sdg_status_t inputs_open(maker_t *m) {
   for (int i = 0; i < m->call->operands; i++) {
     sdg_box_t own = own_box(m, i, m->tagging->rank);
     SDG_TRY(sdg_plan_operand(m->plan, m->call, i, &own, &m->operand_slab[i]));
-    if (!m->call->operand[i].is_output &&
+    if (!m->whole && !m->call->operand[i].is_output &&
         (p->tensor_levels[p->operand[i]] >> m->haloed & 1))
       SDG_TRY(input_add(m, i));
   }
@@ -213,6 +216,15 @@ static int slab_of(const maker_t *m, int index, sdg_graph_level_t level) {
   return m->operand_slab[index];
 }
 
+// The box of an operand on a level, in the coordinates of its slab.
+static sdg_box_t slot_box(const maker_t *m, int index,
+                          sdg_graph_level_t level) {
+  if (level == SDG_GRAPH_LEVEL_W)
+    return sdg_operand_box(&m->call->operand[index]);
+  return sdg_graph_operand_box(m->call, m->tagging, index,
+                               &m->boxes.level[level]);
+}
+
 static int operand_of(const sdg_graph_pattern_t *p, int t) {
   int i = 0;
   while (i < p->operands && p->operand[i] != t)
@@ -276,16 +288,24 @@ static void shape_fill(const maker_t *m, int t, sdg_graph_level_t level,
   int operand = operand_of(p, t);
   memcpy(shape->dim, tensor->dim, sizeof shape->dim);
   memcpy(shape->stride, tensor->stride, sizeof shape->stride);
+  shape->alignment = tensor->alignment;
   if (tensor->is_by_value)
     return;
   for (int d = 0; d < tensor->rank && level != SDG_GRAPH_LEVEL_W; d++)
     if (d != 1)
       shape->dim[d] = extent[d] == 1 ? 1 : box->dim[d].hi - box->dim[d].lo;
-  if (operand < 0)
+  if (operand < 0) {
     virtual_stride(m, tensor, shape);
-  else
-    memcpy(shape->stride, m->plan->slab[slab_of(m, operand, level)].stride,
-           sizeof shape->stride);
+    return;
+  }
+  const sdg_slab_t *slab = &m->plan->slab[slab_of(m, operand, level)];
+  sdg_box_t at = slot_box(m, operand, level);
+  int64_t offset = 0; // elements
+  memcpy(shape->stride, slab->stride, sizeof shape->stride);
+  for (int d = 0; d < at.dims; d++)
+    offset += (at.dim[d].lo - slab->box.dim[d].lo) * slab->stride[d];
+  while (offset * slab->elem_bytes % shape->alignment != 0)
+    shape->alignment /= 2;
 }
 
 static sdg_status_t wish_fill(maker_t *m) {
@@ -331,6 +351,8 @@ static sdg_status_t piece_open(maker_t *m, int *out_refusal) {
     int operand = operand_of(p, piece->slot[i].tensor);
     stored->slab[i] =
         operand < 0 ? -1 : slab_of(m, operand, piece->slot[i].level);
+    if (operand >= 0)
+      stored->box[i] = slot_box(m, operand, piece->slot[i].level);
   }
   sdg_subcall_t sub = {.fn = stored_run,
                        .op = stored,
@@ -341,19 +363,21 @@ static sdg_status_t piece_open(maker_t *m, int *out_refusal) {
 
 // ---- what the ranks agree on -----------------------------------------------
 
-// One rank whose cuDNN has no engine for its piece would leave the others with
-// messages that do not come: all learn of it before anything is enqueued.
-static sdg_status_t refusals_compare(const sdg_call_t *call, int refusal) {
+// The first rank's status whose cuDNN has no engine for its piece; 0: all have
+// one. Without this the others would wait for messages that do not come: all
+// learn of it before anything is enqueued.
+static sdg_status_t refusals_gather(const sdg_call_t *call, int mine,
+                                    int *out_refusal, int *out_rank) {
   const sdg_group_t *group = sdg_job_group();
   sdg_records_t all;
   char at[96];
+  *out_refusal = mine;
+  *out_rank = sdg_job_rank();
   if (group->count < 2)
-    return refusal ? sdg_fail(SDG_E_GRAPH_ENGINE, "%s: %s", call->entry_name,
-                              sdg_vendor_text(SDG_STREAM_CUDNN, refusal))
-                   : SDG_OK;
+    return SDG_OK;
+  *out_refusal = 0;
   sdg_job_call(at, sizeof at);
-  SDG_TRY(
-      sdg_job_gather(sdg_channel_get(), &refusal, sizeof refusal, at, &all));
+  SDG_TRY(sdg_job_gather(sdg_channel_get(), &mine, sizeof mine, at, &all));
   sdg_status_t status = SDG_OK;
   for (int r = 0; r < group->count && status == SDG_OK; r++) {
     int theirs = 0;
@@ -362,13 +386,22 @@ static sdg_status_t refusals_compare(const sdg_call_t *call, int refusal) {
                         call->entry_name, group->rank[r]);
     else
       memcpy(&theirs, all.data[r], sizeof theirs);
-    if (theirs)
-      status =
-          sdg_fail(SDG_E_GRAPH_ENGINE, "%s: rank %d: %s", call->entry_name,
-                   group->rank[r], sdg_vendor_text(SDG_STREAM_CUDNN, theirs));
+    if (theirs && !*out_refusal) {
+      *out_refusal = theirs;
+      *out_rank = group->rank[r];
+    }
   }
   sdg_records_free(&all);
   return status;
+}
+
+static sdg_status_t refusals_compare(const sdg_call_t *call, int mine) {
+  int refusal, rank;
+  SDG_TRY(refusals_gather(call, mine, &refusal, &rank));
+  return refusal
+             ? sdg_fail(SDG_E_GRAPH_ENGINE, "%s: rank %d: %s", call->entry_name,
+                        rank, sdg_vendor_text(SDG_STREAM_CUDNN, refusal))
+             : SDG_OK;
 }
 
 // ---- the plan --------------------------------------------------------------
@@ -390,6 +423,16 @@ static sdg_status_t steps_make(maker_t *m, bool *out_literal) {
   return sums_close(m);
 }
 
+// Rows across the ends of a dimension have several images in a gradient.
+static sdg_status_t period_check(const sdg_call_t *call,
+                                 const sdg_graph_conv_t *conv, bool any) {
+  return sdg_window_op_wraps(&conv->op) &&
+                 (any || conv->pattern->kind == SDG_GRAPH_DGRAD)
+             ? sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
+                        call->entry_name)
+             : SDG_OK;
+}
+
 sdg_status_t sdg_graph_plan(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_plan_t **out_plan) {
@@ -403,7 +446,9 @@ sdg_status_t sdg_graph_plan(const sdg_call_t *call,
     m->haloed = m->conv.pattern->kind == SDG_GRAPH_DGRAD ? SDG_GRAPH_LEVEL_Y
                                                          : SDG_GRAPH_LEVEL_X;
     m->boxes = sdg_graph_boxes(&m->conv, tagging, tagging->rank);
-    status = steps_make(m, &literal);
+    status = period_check(call, &m->conv, false);
+    if (status == SDG_OK)
+      status = steps_make(m, &literal);
     sdg_graph_conv_fini(&m->conv);
     inputs_free(m);
     if (literal && status == SDG_OK) {
@@ -414,5 +459,124 @@ sdg_status_t sdg_graph_plan(const sdg_call_t *call,
   }
   free(m->wish);
   free(m);
+  return status;
+}
+
+// ---- the whole view --------------------------------------------------------
+
+static void box_hull(const sdg_box_t *more, sdg_box_t *io_box) {
+  if (sdg_box_empty(more))
+    return;
+  if (sdg_box_empty(io_box))
+    *io_box = *more;
+  for (int d = 0; d < more->dims; d++) {
+    if (more->dim[d].lo < io_box->dim[d].lo)
+      io_box->dim[d].lo = more->dim[d].lo;
+    if (more->dim[d].hi > io_box->dim[d].hi)
+      io_box->dim[d].hi = more->dim[d].hi;
+  }
+}
+
+// What each rank of the job reads of an input: its boxes on all levels.
+static sdg_status_t reads_fill(const maker_t *m, sdg_share_t *share,
+                               int index) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  unsigned levels = p->tensor_levels[p->operand[index]];
+  sdg_box_t *box;
+  if (levels >> SDG_GRAPH_LEVEL_W & 1)
+    return SDG_OK; // all of it
+  SDG_TRY(sdg_share_reads(share, index, &box));
+  for (int r = 0; r < share->ranks; r++) {
+    sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->conv, m->tagging, r);
+    box[r].dims = m->conv.op.dims;
+    for (int level = 0; level < SDG_GRAPH_LEVEL_W; level++) {
+      sdg_box_t need = sdg_graph_operand_box(m->call, m->tagging, index,
+                                             &boxes.level[level]);
+      if ((levels >> level & 1) && !sdg_box_empty(&boxes.level[level]))
+        box_hull(&need, &box[r]);
+    }
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t share_fill(const maker_t *m, sdg_share_t *share) {
+  const sdg_placement_t *place = sdg_graph_result_place(&m->conv, m->tagging);
+  for (int i = 0; i < m->call->operands; i++) {
+    bool output = m->call->operand[i].is_output;
+    if (output && place)
+      SDG_TRY(sdg_share_output(share, i, place));
+    else if (output)
+      SDG_TRY(sdg_gradient_sum_share(share, m->call, i, no_beta(m->call)));
+    else
+      SDG_TRY(reads_fill(m, share, i));
+  }
+  return SDG_OK;
+}
+
+// *out_refusal: the status of a rank without an engine.
+static sdg_status_t whole_make(maker_t *m, int *out_refusal) {
+  int mine = 0, rank;
+  bool idle = sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_X]) &&
+              sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_Y]);
+  SDG_TRY(sdg_plan_create("window", &m->plan));
+  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
+  SDG_TRY(inputs_open(m));
+  SDG_TRY(sums_open(m));
+  if (!idle)
+    SDG_TRY(piece_open(m, &mine));
+  SDG_TRY(refusals_gather(m->call, mine, out_refusal, &rank));
+  if (*out_refusal)
+    return SDG_OK;
+  if (!idle)
+    SDG_TRY(sdg_plan_call(m->plan, m->call_index));
+  for (int i = 0; idle && i < m->sums; i++)
+    SDG_TRY(sdg_gradient_sum_prefill(m->plan, m->call, &m->sum[i]));
+  return sums_close(m);
+}
+
+static sdg_status_t share_make(maker_t *m, sdg_plan_t **out_plan) {
+  sdg_share_t *share;
+  int refusal = 0;
+  m->boxes = sdg_graph_boxes(&m->conv, m->tagging, m->tagging->rank);
+  SDG_TRY(period_check(m->call, &m->conv, true));
+  SDG_TRY(sdg_share_create(sdg_mesh_ranks(m->tagging->mesh), &share));
+  sdg_status_t status = share_fill(m, share);
+  if (status == SDG_OK)
+    status = whole_make(m, &refusal);
+  // Every rank carries out all of it.
+  if (status == SDG_OK && refusal) {
+    sdg_plan_destroy(m->plan);
+    sdg_share_destroy(share);
+    return SDG_OK;
+  }
+  status = sdg_plan_finish(m->plan, status, out_plan);
+  return sdg_plan_finish_share(share, status, out_plan);
+}
+
+sdg_status_t sdg_graph_share(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) {
+  struct {
+    maker_t maker;
+    sdg_tagging_t placed; // with the placement of a data gradient
+  } * all;
+  bool can;
+  *out_plan = NULL;
+  SDG_TRY(SDG_ALLOCATE(all, 1, "a plan"));
+  maker_t *m = &all->maker;
+  all->placed = *tagging;
+  m->call = call;
+  m->tagging = &all->placed;
+  m->whole = true;
+  sdg_status_t status =
+      sdg_graph_conv_init_whole(call, &all->placed, &m->conv, &can);
+  if (status == SDG_OK && can) {
+    status = share_make(m, out_plan);
+    sdg_graph_conv_fini(&m->conv);
+    if (m->conv.pattern->kind == SDG_GRAPH_DGRAD)
+      sdg_placement_fini(&all->placed.placement[m->conv.spec.x]);
+  }
+  free(m->wish);
+  free(all);
   return status;
 }

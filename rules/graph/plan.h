@@ -13,5 +13,10 @@
 sdg_status_t sdg_graph_plan(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* Whole view: as sdg_op_t's share. The piece works in place, on a part of the
+ * full tensors ("window"). */
+sdg_status_t sdg_graph_share(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
 #endif

@@ -52,5 +52,6 @@ const sdg_op_t sdg_op_graph = {
     .describe = graph_describe,
     .key = graph_key,
     .plan = sdg_graph_plan,
+    .share = sdg_graph_share,
     .numbers = &numbers,
 };

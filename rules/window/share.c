@@ -19,9 +19,11 @@ static bool shareable(const sdg_call_t *call, const sdg_tagging_t *tagging,
       (spec->y_channels > 0 && tagging->placement[spec->x].split[1].axes))
     return false;
   for (int d = 0; d < x->dims; d++) {
-    int64_t outputs = d == 1 && spec->y_channels > 0
-                          ? spec->y_channels
-                          : sdg_window_outputs(&spec->window[d], x->extent[d]);
+    int64_t outputs =
+        d == 1 && spec->y_channels > 0
+            ? spec->y_channels
+            : sdg_window_outputs(&spec->window[d],
+                                 x->extent[d] + spec->pad_more[d]);
     if (outputs < 1 || outputs != y->extent[d])
       return false;
   }
