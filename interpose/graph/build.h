@@ -24,6 +24,7 @@ typedef struct sdg_shadow {
   int values;
   sdg_shadow_value_t *value;    /* owned */
   sdg_graph_pattern_t *pattern; /* a reference, or NULL */
+  sdg_graph_config_t *config;   /* of a plan from JSON; owned */
   UT_hash_handle hh;
 } sdg_shadow_t;
 

@@ -37,6 +37,7 @@ static void release(sdg_shadow_t *shadow) {
     value_clear(&shadow->value[i]);
   free(shadow->value);
   sdg_graph_pattern_release(shadow->pattern);
+  free(shadow->config);
   free(shadow);
 }
 
@@ -190,6 +191,20 @@ static void pattern_set(sdg_shadow_t *shadow, sdg_graph_pattern_t *pattern) {
   shadow->pattern = pattern;
 }
 
+// A plan that the program has set as JSON never had a graph's descriptor.
+static void plan_read(sdg_shadow_t *shadow) {
+  const sdg_shadow_value_t *text =
+      sdg_shadow_value(shadow, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+  sdg_graph_t *graph = NULL;
+  if (!text || !text->data)
+    return;
+  shadow->config = calloc(1, sizeof *shadow->config);
+  if (shadow->config && sdg_graph_read(text->data, text->count, &graph,
+                                       shadow->config) == SDG_GRAPH_READ)
+    shadow->pattern = sdg_graph_pattern_create(graph);
+  sdg_graph_release(graph);
+}
+
 void sdg_shadow_finalized(const void *descriptor) {
   pthread_mutex_lock(&lock);
   sdg_shadow_t *shadow = find(descriptor);
@@ -203,6 +218,8 @@ void sdg_shadow_finalized(const void *descriptor) {
     sdg_graph_release(graph);
   }
   bool plan = shadow && shadow->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
+  if (plan && !from)
+    plan_read(shadow);
   pthread_mutex_unlock(&lock);
   if (plan)
     sdg_tag_touch(descriptor);
@@ -253,6 +270,7 @@ bool sdg_shadow_use(const void *plan, const void *pack,
     out->pattern = sdg_graph_pattern_retain(of_plan->pattern);
     out->plan = (cudnnBackendDescriptor_t)(uintptr_t)plan;
     out->plan_generation = sdg_tag_generation(plan);
+    out->config = of_plan->config;
     pointers_get(of_pack, out->pattern->graph, out);
   }
   pthread_mutex_unlock(&lock);

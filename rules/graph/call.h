@@ -10,6 +10,8 @@ typedef struct sdg_graph_execution {
   sdg_graph_pattern_t *pattern;
   cudnnBackendDescriptor_t plan;
   uint64_t plan_generation; /* of the plan's descriptor; never used again */
+  /* Of a plan that was read from JSON; NULL: its engine is asked for. */
+  const sdg_graph_config_t *config;
   /* Of each tensor of the graph: device memory, or a by-value tensor's host
    * memory; NULL for others. */
   void *pointer[SDG_GRAPH_TENSORS_MAX];

@@ -7,7 +7,7 @@
 typedef sdg_graph_maker_t maker_t;
 typedef cudnnBackendDescriptor_t descriptor_t;
 
-enum { KNOBS_MAX = 64, NOTES_MAX = 32, CONFIGS_MAX = 64 };
+enum { NOTES_MAX = 32, CONFIGS_MAX = 64 };
 
 // ---- descriptors -----------------------------------------------------------
 
@@ -75,43 +75,57 @@ static descriptor_t child(maker_t *m, descriptor_t descriptor,
 
 // ---- configurations --------------------------------------------------------
 
-// A config of the same engine and knobs for another graph.
-static descriptor_t config_like(maker_t *m, descriptor_t graph,
-                                descriptor_t config, descriptor_t engine) {
-  int64_t index = 0, knobs;
-  descriptor_t theirs[KNOBS_MAX], ours[KNOBS_MAX];
+// The engine and knobs of a plan.
+static void config_read(maker_t *m, descriptor_t plan,
+                        sdg_graph_config_t *out) {
+  descriptor_t knob[SDG_GRAPH_KNOBS];
+  descriptor_t config = child(m, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                              CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  descriptor_t engine = child(m, config, CUDNN_ATTR_ENGINECFG_ENGINE,
+                              CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  out->engine = 0;
   (void)get(m, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
-            &index);
-  for (int i = 0; i < KNOBS_MAX; i++)
-    theirs[i] = sdg_graph_make(m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-  knobs = get(m, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-              CUDNN_TYPE_BACKEND_DESCRIPTOR, KNOBS_MAX, theirs);
-  for (int64_t i = 0; i < knobs; i++) {
-    cudnnBackendKnobType_t type;
-    int64_t value;
-    (void)get(m, theirs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
-              CUDNN_TYPE_KNOB_TYPE, 1, &type);
-    (void)get(m, theirs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64,
-              1, &value);
-    ours[i] = sdg_graph_make(m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    sdg_graph_set(m, ours[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
-                  CUDNN_TYPE_KNOB_TYPE, 1, &type);
-    sdg_graph_set(m, ours[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE,
-                  CUDNN_TYPE_INT64, 1, &value);
-    sdg_graph_finalize(m, ours[i]);
+            &out->engine);
+  for (int i = 0; i < SDG_GRAPH_KNOBS; i++)
+    knob[i] = sdg_graph_make(m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+  out->knob_count =
+      (int)get(m, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+               CUDNN_TYPE_BACKEND_DESCRIPTOR, SDG_GRAPH_KNOBS, knob);
+  for (int i = 0; i < out->knob_count; i++) {
+    (void)get(m, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+              CUDNN_TYPE_KNOB_TYPE, 1, &out->knob[i].type);
+    (void)get(m, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64,
+              1, &out->knob[i].value);
   }
-  descriptor_t copy = sdg_graph_make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  sdg_graph_set(m, copy, CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
+}
+
+static descriptor_t engine_make(maker_t *m, descriptor_t graph, int64_t index) {
+  descriptor_t engine = sdg_graph_make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  sdg_graph_set(m, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
-  sdg_graph_set(m, copy, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
+  sdg_graph_set(m, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
                 &index);
-  sdg_graph_finalize(m, copy);
+  sdg_graph_finalize(m, engine);
+  return engine;
+}
+
+static descriptor_t config_make(maker_t *m, descriptor_t engine,
+                                const sdg_graph_config_t *config) {
+  descriptor_t knob[SDG_GRAPH_KNOBS];
+  for (int i = 0; i < config->knob_count; i++) {
+    knob[i] = sdg_graph_make(m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    sdg_graph_set(m, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                  CUDNN_TYPE_KNOB_TYPE, 1, &config->knob[i].type);
+    sdg_graph_set(m, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE,
+                  CUDNN_TYPE_INT64, 1, &config->knob[i].value);
+    sdg_graph_finalize(m, knob[i]);
+  }
   descriptor_t made = sdg_graph_make(m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   sdg_graph_set(m, made, CUDNN_ATTR_ENGINECFG_ENGINE,
-                CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &copy);
-  if (knobs > 0)
+                CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
+  if (config->knob_count > 0)
     sdg_graph_set(m, made, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                  CUDNN_TYPE_BACKEND_DESCRIPTOR, knobs, ours);
+                  CUDNN_TYPE_BACKEND_DESCRIPTOR, config->knob_count, knob);
   sdg_graph_finalize(m, made);
   return made;
 }
@@ -133,7 +147,7 @@ static descriptor_t plan_make(maker_t *m, descriptor_t config,
 // ---- numerical notes -------------------------------------------------------
 
 typedef struct notes {
-  int64_t count; // -1: any are allowed
+  int64_t count; // -1: not known, any are allowed
   cudnnBackendNumericalNote_t note[NOTES_MAX];
 } notes_t;
 
@@ -191,22 +205,24 @@ static descriptor_t heuristic_try(maker_t *m, descriptor_t graph,
 }
 
 descriptor_t sdg_graph_plan_like(maker_t *m, descriptor_t graph,
-                                 descriptor_t like, int64_t *out_bytes) {
+                                 descriptor_t like,
+                                 const sdg_graph_config_t *config,
+                                 int64_t *out_bytes) {
   static const cudnnBackendHeurMode_t mode[] = {CUDNN_HEUR_MODE_A,
                                                 CUDNN_HEUR_MODE_FALLBACK};
-  notes_t allowed = {.count = -1};
-  descriptor_t plan = NULL;
+  sdg_graph_config_t own;
+  notes_t allowed;
   if (m->status) // no such graph
     return NULL;
-  if (like) {
-    descriptor_t config =
-        child(m, like, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-              CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    descriptor_t engine = child(m, config, CUDNN_ATTR_ENGINECFG_ENGINE,
-                                CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    notes_get(m, engine, &allowed);
-    plan = plan_make(m, config_like(m, graph, config, engine), out_bytes);
-  }
+  if (!config)
+    config_read(m, like, &own);
+  descriptor_t engine =
+      engine_make(m, graph, config ? config->engine : own.engine);
+  notes_get(m, engine, &allowed);
+  if (m->status) // the engine does not say what it may do
+    allowed.count = -1;
+  descriptor_t plan =
+      plan_make(m, config_make(m, engine, config ? config : &own), out_bytes);
   for (int i = 0; i < 2 && !plan; i++) {
     forgive(m);
     plan = heuristic_try(m, graph, mode[i], &allowed, out_bytes);

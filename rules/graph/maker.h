@@ -5,6 +5,7 @@
 #define SDG_RULES_GRAPH_MAKER_H
 
 #include "rules/vendor/vendor.h"
+#include "src/graph/graph.h"
 
 typedef struct sdg_graph_maker {
   const sdg_cudnn_t *cudnn;
@@ -31,11 +32,12 @@ void sdg_graph_maker_fini(sdg_graph_maker_t *maker,
 
 /* A finalized plan for `graph` by the engine and knobs of the plan `like`, or,
  * if they do not take it, by the first configuration of the heuristics (modes A
- * and FALLBACK) whose numerical notes the engine of `like` has, too. With
- * `like` NULL: by the first configuration of all. */
+ * and FALLBACK) whose numerical notes that engine has, too. With `config` the
+ * engine and the knobs are these, whatever `like` is. */
 cudnnBackendDescriptor_t sdg_graph_plan_like(sdg_graph_maker_t *maker,
                                              cudnnBackendDescriptor_t graph,
                                              cudnnBackendDescriptor_t like,
+                                             const sdg_graph_config_t *config,
                                              int64_t *out_workspace_bytes);
 
 #endif

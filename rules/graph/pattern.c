@@ -231,8 +231,10 @@ static const char *main_find(sdg_graph_pattern_t *p) {
   for (int level = 0; level < SDG_GRAPH_LEVELS; level++)
     p->tensor[level] =
         sdg_graph_operand(main, convolutions[p->kind].tensor[level]);
-  p->spatial =
-      (int)sdg_graph_integer(main, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0);
+  // A plan's JSON does not have CONVOLUTION_SPATIAL_DIMS.
+  const sdg_graph_parameter_t *stride =
+      sdg_graph_parameter(main, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  p->spatial = stride ? stride->count : 0;
   bool known = p->spatial >= 1 && p->spatial + 2 <= SDG_DIMS_MAX;
 #define LIST(name, out)                                                        \
   known = known &&                                                             \

@@ -123,6 +123,11 @@ op_make(maker_t *m, const sdg_graph_wish_t *wish, int n, int level,
         parameter->name >= home->first && parameter->name <= home->last;
     parameter_set(m, inside ? parameters : op, wish, parameter);
   }
+  int64_t spatial = p->spatial;
+  if (n == p->main &&
+      !sdg_graph_parameter(node, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS))
+    sdg_graph_set(m, parameters, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+                  CUDNN_TYPE_INT64, 1, &spatial);
   sdg_graph_finalize(m, parameters);
   sdg_graph_set(m, op, home->refers, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
                 &parameters);
@@ -200,7 +205,8 @@ sdg_status_t sdg_graph_piece_create(const sdg_graph_wish_t *wish,
                .handle = (cudnnHandle_t)(uintptr_t)call->handle};
   cudnnBackendDescriptor_t graph = graph_make(&m, wish, piece);
   int64_t bytes = 0;
-  piece->plan = sdg_graph_plan_like(&m, graph, execution->plan, &bytes);
+  piece->plan = sdg_graph_plan_like(&m, graph, execution->plan,
+                                    execution->config, &bytes);
   piece->workspace_bytes = (size_t)bytes;
   *out_refusal = (int)m.status;
   sdg_graph_maker_fini(&m, piece->plan);

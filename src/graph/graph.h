@@ -68,6 +68,31 @@ typedef struct {
   int references;             /* atomic; of plans and descriptors */
 } sdg_graph_t;
 
+/* An engine (CUDNN_ATTR_ENGINE_GLOBAL_INDEX) with its knobs' values. */
+enum { SDG_GRAPH_KNOBS = 64 };
+typedef struct {
+  cudnnBackendKnobType_t type;
+  int64_t value;
+} sdg_graph_knob_t;
+typedef struct {
+  int64_t engine;
+  int knob_count;
+  sdg_graph_knob_t knob[SDG_GRAPH_KNOBS];
+} sdg_graph_config_t;
+
+/* The version of a plan's JSON that sdg_graph_read reads. */
+enum { SDG_GRAPH_SCHEMA = 4 };
+typedef enum {
+  SDG_GRAPH_READ,
+  SDG_GRAPH_NO_JSON, /* the text is none, or memory is short */
+  SDG_GRAPH_UNKNOWN, /* of another version, or with a key that is not known: it
+                        could change the result */
+} sdg_graph_reading_t;
+/* Reads EXECUTION_PLAN_JSON_REPRESENTATION; *out_graph is the caller's. */
+sdg_graph_reading_t sdg_graph_read(const char *text, int64_t length,
+                                   sdg_graph_t **out_graph,
+                                   sdg_graph_config_t *out_config);
+
 sdg_graph_t *sdg_graph_retain(sdg_graph_t *graph);
 /* Frees the graph with its last reference. NULL is allowed. */
 void sdg_graph_release(sdg_graph_t *graph);

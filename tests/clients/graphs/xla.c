@@ -152,8 +152,8 @@ int main(void) {
   layer_init(&l, 3, 8, 4, 16, 10, 3, 1, 1);
   // XLA adds no residual here.
   memset(l.host[LAYER_Z], 0,
-         (size_t)(l.dim[LAYER_Z][0] * l.dim[LAYER_Z][1] * l.dim[LAYER_Z][2] *
-                  l.dim[LAYER_Z][3]) *
+         (size_t)(l.whole[LAYER_Z][0] * l.whole[LAYER_Z][1] *
+                  l.whole[LAYER_Z][2] * l.whole[LAYER_Z][3]) *
              sizeof(float));
   build_t graph = graph_of(handle, &l), kept = NULL;
   for (int m = 0; m < 2; m++) {

@@ -83,14 +83,14 @@ cudnnStatus_t host_finalize_engine(host_object_t *engine) {
   return status;
 }
 
-cudnnStatus_t host_config_read(host_object_t *config, host_config_t *out,
+cudnnStatus_t host_config_read(host_object_t *config, sdg_graph_config_t *out,
                                sdg_graph_t **out_graph) {
   host_object_t *engine =
       host_object_child(config, CUDNN_ATTR_ENGINECFG_ENGINE);
   REFUSE_IF(!engine || !engine->finalized, CUDNN_STATUS_BAD_PARAM);
   const host_value_t *choices = HOST_VALUE(config, ENGINECFG_KNOB_CHOICES);
-  REFUSE_IF(choices->count > HOST_PLAN_KNOBS, CUDNN_STATUS_NOT_SUPPORTED);
-  *out = (host_config_t){
+  REFUSE_IF(choices->count > SDG_GRAPH_KNOBS, CUDNN_STATUS_NOT_SUPPORTED);
+  *out = (sdg_graph_config_t){
       .engine = host_object_integer(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0),
       .knob_count = (int)choices->count};
   for (int i = 0; i < out->knob_count; i++) {
@@ -106,7 +106,7 @@ cudnnStatus_t host_config_read(host_object_t *config, host_config_t *out,
 }
 
 cudnnStatus_t host_finalize_config(host_object_t *config) {
-  host_config_t read;
+  sdg_graph_config_t read;
   sdg_graph_t *graph = NULL;
   cudnnStatus_t status = host_config_read(config, &read, &graph);
   if (!status)
@@ -138,7 +138,7 @@ static cudnnStatus_t put_engine(host_object_t *config, host_object_t *graph,
 }
 
 static cudnnStatus_t fill(host_object_t *config, host_object_t *graph,
-                          const host_config_t *from) {
+                          const sdg_graph_config_t *from) {
   cudnnStatus_t status = put_engine(config, graph, from->engine);
   host_value_t *value = HOST_VALUE(config, ENGINECFG_KNOB_CHOICES);
   if (!status)
@@ -156,7 +156,7 @@ static cudnnStatus_t fill(host_object_t *config, host_object_t *graph,
 }
 
 cudnnStatus_t host_config_create(host_object_t *graph,
-                                 const host_config_t *config,
+                                 const sdg_graph_config_t *config,
                                  host_object_t **out) {
   host_object_t *made = host_object_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   REFUSE_IF(!made, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);

@@ -20,11 +20,11 @@ char *host_device_text(int device);
 /* A finalized configuration, with its engine, of the finalized descriptor of a
  * graph. */
 cudnnStatus_t host_config_create(host_object_t *graph,
-                                 const host_config_t *config,
+                                 const sdg_graph_config_t *config,
                                  host_object_t **out);
 /* Engine and knobs of an ENGINECFG descriptor; its graph is *out_graph, which
  * is borrowed. */
-cudnnStatus_t host_config_read(host_object_t *config, host_config_t *out,
+cudnnStatus_t host_config_read(host_object_t *config, sdg_graph_config_t *out,
                                sdg_graph_t **out_graph);
 
 /* Text as one string, to be freed; NULL when memory is short. */

@@ -49,7 +49,7 @@ cudnnStatus_t host_finalize_heuristic(host_object_t *heuristic) {
   REFUSE_IF(!graph->finalized, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
   cudnnBackendHeurMode_t mode = (cudnnBackendHeurMode_t)host_object_integer(
       heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_INSTANT);
-  host_config_t *config = calloc(RESULTS, sizeof *config);
+  sdg_graph_config_t *config = calloc(RESULTS, sizeof *config);
   REFUSE_IF(!config, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   int count = host_plan_configs(graph->graph, mode, RESULTS, config);
   if (count > RESULTS)
@@ -77,7 +77,7 @@ static char *device_text(host_object_t *plan) {
 }
 
 static cudnnStatus_t complete(host_object_t *plan, sdg_graph_t *graph,
-                              const host_config_t *config) {
+                              const sdg_graph_config_t *config) {
   cudnnStatus_t status = host_plan_check(graph, config);
   if (!status)
     status =
@@ -102,7 +102,7 @@ static cudnnStatus_t complete(host_object_t *plan, sdg_graph_t *graph,
 // A plan from text has descriptors of its engine, too: programs read the engine
 // and the knobs back.
 static cudnnStatus_t attach(host_object_t *plan, sdg_graph_t *graph,
-                            const host_config_t *config) {
+                            const sdg_graph_config_t *config) {
   host_value_t *value = HOST_VALUE(plan, EXECUTION_PLAN_ENGINE_CONFIG);
   host_object_t *of =
       host_object_create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -122,13 +122,16 @@ static cudnnStatus_t from_text(host_object_t *plan) {
       host_value_text(HOST_VALUE(plan, EXECUTION_PLAN_JSON_REPRESENTATION));
   REFUSE_IF(!text, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   sdg_graph_t *graph = NULL;
-  host_config_t config;
-  cudnnStatus_t status =
-      host_plan_read(text, (int64_t)strlen(text), &graph, &config);
+  sdg_graph_config_t config;
+  sdg_graph_reading_t reading =
+      sdg_graph_read(text, (int64_t)strlen(text), &graph, &config);
   free(text);
-  if (status)
-    return status;
-  status = attach(plan, graph, &config);
+  if (reading == SDG_GRAPH_NO_JSON)
+    return host_refuse(CUDNN_STATUS_BAD_PARAM, "a plan's JSON text");
+  if (reading == SDG_GRAPH_UNKNOWN)
+    return host_refuse(CUDNN_STATUS_NOT_SUPPORTED,
+                       "a plan of schema 4 whose keys are all known");
+  cudnnStatus_t status = attach(plan, graph, &config);
   if (!status)
     status = complete(plan, graph, &config);
   sdg_graph_release(graph);
@@ -144,7 +147,7 @@ cudnnStatus_t host_finalize_plan(host_object_t *plan) {
   if (!from && HOST_VALUE(plan, EXECUTION_PLAN_JSON_REPRESENTATION)->count > 0)
     return from_text(plan);
   REFUSE_IF(!from || !from->finalized, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
-  host_config_t config;
+  sdg_graph_config_t config;
   sdg_graph_t *graph = NULL;
   cudnnStatus_t status = host_config_read(from, &config, &graph);
   return status ? status : complete(plan, graph, &config);

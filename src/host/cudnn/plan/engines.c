@@ -155,17 +155,17 @@ bool host_plan_engine(const sdg_graph_t *graph, int64_t id,
   return true;
 }
 
-static host_config_t config_of(const engine_t *engine, bool largest) {
-  host_config_t config = {.engine = engine->id,
-                          .knob_count = engine->knob_count};
+static sdg_graph_config_t config_of(const engine_t *engine, bool largest) {
+  sdg_graph_config_t config = {.engine = engine->id,
+                               .knob_count = engine->knob_count};
   for (int k = 0; k < engine->knob_count; k++)
-    config.knob[k] = (host_knob_t){engine->knob[k].type,
-                                   largest ? engine->knob[k].maximum : 0};
+    config.knob[k] = (sdg_graph_knob_t){engine->knob[k].type,
+                                        largest ? engine->knob[k].maximum : 0};
   return config;
 }
 
 int host_plan_configs(const sdg_graph_t *graph, cudnnBackendHeurMode_t mode,
-                      int room, host_config_t *out) {
+                      int room, sdg_graph_config_t *out) {
   int count = 0;
   bool fallback = mode == CUDNN_HEUR_MODE_FALLBACK;
   for (int i = 0; i < ENGINES && !host_plan_refuses(graph); i++) {
@@ -181,7 +181,7 @@ int host_plan_configs(const sdg_graph_t *graph, cudnnBackendHeurMode_t mode,
 }
 
 // "No choice" leaves a knob to the engine.
-static bool knob_fits(const engine_t *engine, const host_knob_t *choice) {
+static bool knob_fits(const engine_t *engine, const sdg_graph_knob_t *choice) {
   for (int k = 0; k < engine->knob_count; k++)
     if (engine->knob[k].type == choice->type)
       return choice->value >= 0 && choice->value <= engine->knob[k].maximum;
@@ -189,7 +189,7 @@ static bool knob_fits(const engine_t *engine, const host_knob_t *choice) {
 }
 
 cudnnStatus_t host_plan_check(const sdg_graph_t *graph,
-                              const host_config_t *config) {
+                              const sdg_graph_config_t *config) {
   const char *rule = host_plan_refuses(graph);
   if (rule)
     return host_refuse(CUDNN_STATUS_NOT_SUPPORTED, rule);
@@ -205,7 +205,7 @@ cudnnStatus_t host_plan_check(const sdg_graph_t *graph,
 }
 
 int64_t host_plan_workspace(const sdg_graph_t *graph,
-                            const host_config_t *config) {
+                            const sdg_graph_config_t *config) {
   const engine_t *engine = engine_find(graph, config->engine);
   unsigned kind;
   int result;

@@ -9,18 +9,6 @@
 
 enum { HOST_PLAN_KNOBS = 8, HOST_PLAN_NOTES = 8 };
 
-typedef struct {
-  cudnnBackendKnobType_t type;
-  int64_t value;
-} host_knob_t;
-
-/* An engine (CUDNN_ATTR_ENGINE_GLOBAL_INDEX) with its knobs' values. */
-typedef struct {
-  int64_t engine;
-  int knob_count;
-  host_knob_t knob[HOST_PLAN_KNOBS];
-} host_config_t;
-
 /* What the API tells of an engine for a graph. */
 typedef struct {
   int knob_count;
@@ -49,24 +37,21 @@ bool host_plan_engine(const sdg_graph_t *graph, int64_t engine,
 /* The configurations that a heuristic proposes, best first; returns their
  * number, of which at most `room` are written. */
 int host_plan_configs(const sdg_graph_t *graph, cudnnBackendHeurMode_t mode,
-                      int room, host_config_t *out);
+                      int room, sdg_graph_config_t *out);
 
 /* NOT_SUPPORTED if the engine does not take the graph or a knob's value is out
  * of range, with the reason in the log. */
 cudnnStatus_t host_plan_check(const sdg_graph_t *graph,
-                              const host_config_t *config);
+                              const sdg_graph_config_t *config);
 
 /* Bytes of workspace that the plan wants. */
 int64_t host_plan_workspace(const sdg_graph_t *graph,
-                            const host_config_t *config);
+                            const sdg_graph_config_t *config);
 
 /* EXECUTION_PLAN_JSON_REPRESENTATION: text with its final NUL, to be freed by
  * the caller; NULL when memory is short. */
-char *host_plan_write(const sdg_graph_t *graph, const host_config_t *config,
+char *host_plan_write(const sdg_graph_t *graph,
+                      const sdg_graph_config_t *config,
                       const char *device_json);
-/* Reads it back; *out_graph is the caller's. The vendor's status otherwise. */
-cudnnStatus_t host_plan_read(const char *text, int64_t length,
-                             sdg_graph_t **out_graph,
-                             host_config_t *out_config);
 
 #endif

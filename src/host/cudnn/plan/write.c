@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/host/cudnn/plan/names.h"
+#include "src/graph/names.h"
 #include "src/host/cudnn/plan/plan.h"
 #include "src/host/cudnn/plan/version.h"
 
@@ -23,8 +23,8 @@ static json_t *name_of(const sdg_graph_tensor_t *tensor) {
   return json_string(name);
 }
 
-static json_t *enumerator(host_key_type_t type, int64_t value) {
-  const char *name = host_name_of(type, value);
+static json_t *enumerator(sdg_graph_key_type_t type, int64_t value) {
+  const char *name = sdg_graph_name_of(type, value);
   return name ? json_string(name) : NULL;
 }
 
@@ -32,7 +32,7 @@ static json_t *tensor_json(const sdg_graph_tensor_t *tensor) {
   json_t *object = json_object();
   json_object_set_new(object, "name", name_of(tensor));
   json_object_set_new(object, "dataType",
-                      enumerator(HOST_KEY_DATA_TYPE, tensor->type));
+                      enumerator(SDG_GRAPH_KEY_DATA_TYPE, tensor->type));
   json_object_set_new(object, "dim", numbers(tensor->dim, tensor->rank));
   json_object_set_new(object, "stride", numbers(tensor->stride, tensor->rank));
   json_object_set_new(object, "isVirtual", json_boolean(tensor->is_virtual));
@@ -42,7 +42,7 @@ static json_t *tensor_json(const sdg_graph_tensor_t *tensor) {
                       json_integer(tensor->vector_dimension));
   json_object_set_new(object, "ptrAlignment", json_integer(tensor->alignment));
   json_object_set_new(object, "reordering",
-                      enumerator(HOST_KEY_REORDERING, tensor->reordering));
+                      enumerator(SDG_GRAPH_KEY_REORDERING, tensor->reordering));
   return object;
 }
 
@@ -54,8 +54,8 @@ static json_t *list_of(const sdg_graph_parameter_t *p) {
 }
 
 static json_t *value_of(const sdg_graph_t *graph, const sdg_graph_node_t *node,
-                        const host_key_t *key) {
-  if (key->type == HOST_KEY_OPERAND) {
+                        const sdg_graph_key_t *key) {
+  if (key->type == SDG_GRAPH_KEY_OPERAND) {
     int tensor = sdg_graph_operand(node, key->attribute);
     return tensor < 0 ? NULL : name_of(&graph->tensor[tensor]);
   }
@@ -63,13 +63,13 @@ static json_t *value_of(const sdg_graph_t *graph, const sdg_graph_node_t *node,
   if (!p || p->count < 1)
     return NULL;
   switch (key->type) {
-  case HOST_KEY_REAL:
+  case SDG_GRAPH_KEY_REAL:
     return json_real(sdg_graph_real(node, key->attribute, 0));
-  case HOST_KEY_LIST:
+  case SDG_GRAPH_KEY_LIST:
     return list_of(p);
-  case HOST_KEY_INTEGER:
+  case SDG_GRAPH_KEY_INTEGER:
     return json_integer(p->value[0].integer);
-  case HOST_KEY_BOOLEAN:
+  case SDG_GRAPH_KEY_BOOLEAN:
     return json_boolean(p->value[0].integer);
   default:
     return enumerator(key->type, p->value[0].integer);
@@ -88,17 +88,17 @@ static void pads_join(json_t *object) {
 
 static json_t *node_json(const sdg_graph_t *graph,
                          const sdg_graph_node_t *node) {
-  json_t *kind = enumerator(HOST_KEY_OPERATION, node->kind);
+  json_t *kind = enumerator(SDG_GRAPH_KEY_OPERATION, node->kind);
   if (!kind)
     return NULL;
   json_t *object = json_object();
   json_object_set_new(object, "operation", kind);
-  for (int i = 0; i < host_key_count; i++) {
-    if (host_keys[i].kind != node->kind)
+  for (int i = 0; i < sdg_graph_key_count; i++) {
+    if (sdg_graph_keys[i].kind != node->kind)
       continue;
-    json_t *value = value_of(graph, node, &host_keys[i]);
+    json_t *value = value_of(graph, node, &sdg_graph_keys[i]);
     if (value)
-      json_object_set_new(object, host_keys[i].key, value);
+      json_object_set_new(object, sdg_graph_keys[i].key, value);
   }
   pads_join(object);
   return object;
@@ -122,26 +122,28 @@ static json_t *graph_json(const sdg_graph_t *graph) {
   return object;
 }
 
-static json_t *engine_json(const host_config_t *config) {
+static json_t *engine_json(const sdg_graph_config_t *config) {
   json_t *object = json_object(), *knobs = json_object();
   json_object_set_new(object, "engineId", json_integer(config->engine));
   json_object_set_new(object, "knobChoices", knobs);
   for (int i = 0; i < config->knob_count; i++) {
-    const char *name = host_name_of(HOST_KEY_KNOB_TYPE, config->knob[i].type);
+    const char *name =
+        sdg_graph_name_of(SDG_GRAPH_KEY_KNOB_TYPE, config->knob[i].type);
     if (name)
       json_object_set_new(knobs, name, json_integer(config->knob[i].value));
   }
   return object;
 }
 
-char *host_plan_write(const sdg_graph_t *graph, const host_config_t *config,
+char *host_plan_write(const sdg_graph_t *graph,
+                      const sdg_graph_config_t *config,
                       const char *device_json) {
   json_t *operations = graph_json(graph);
   if (!operations)
     return NULL;
   json_t *plan = json_object();
   json_object_set_new(plan, "cudnnVersion", json_integer(HOST_PLAN_CUDNN));
-  json_object_set_new(plan, "schemaVersion", json_integer(HOST_PLAN_SCHEMA));
+  json_object_set_new(plan, "schemaVersion", json_integer(SDG_GRAPH_SCHEMA));
   json_object_set_new(plan, "operationGraph", operations);
   json_t *device =
       device_json ? json_loads(device_json, 0, NULL) : json_object();

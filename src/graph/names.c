@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names of enumerations and parameters in a plan's JSON.
-#include "src/host/cudnn/plan/names.h"
+#include "src/graph/names.h"
 
 #include <string.h>
 
 typedef struct {
-  host_key_type_t type;
+  sdg_graph_key_type_t type;
   int64_t value;
   const char *name;
 } name_t;
 
-#define NAME(type, value) {HOST_KEY_##type, value, #value},
+#define NAME(type, value) {SDG_GRAPH_KEY_##type, value, #value},
 
 // clang-format off
 // Deprecated knobs have names, too.
@@ -152,7 +152,7 @@ static const name_t names[] = {
   NAME(OPERATION, CUDNN_BACKEND_OPERATION_##kind##_DESCRIPTOR)
 #define NUMBER(kind, attribute, key, type)
 #define OPERAND(kind, attribute, key)
-#include "src/host/cudnn/plan/keys.def"
+#include "src/graph/keys.def"
 #undef NODE
 #undef NUMBER
 #undef OPERAND
@@ -162,22 +162,23 @@ static const name_t names[] = {
 #define NODE(kind)
 #define NUMBER(kind, attribute, key, type)                                     \
   {CUDNN_BACKEND_OPERATION_##kind##_DESCRIPTOR, CUDNN_ATTR_##attribute, key,   \
-   HOST_KEY_##type},
+   SDG_GRAPH_KEY_##type},
 #define OPERAND(kind, attribute, key) NUMBER(kind, attribute, key, OPERAND)
-const host_key_t host_keys[] = {
-#include "src/host/cudnn/plan/keys.def"
+const sdg_graph_key_t sdg_graph_keys[] = {
+#include "src/graph/keys.def"
 };
 // clang-format on
-const int host_key_count = sizeof host_keys / sizeof *host_keys;
+const int sdg_graph_key_count = sizeof sdg_graph_keys / sizeof *sdg_graph_keys;
 
-const char *host_name_of(host_key_type_t type, int64_t value) {
+const char *sdg_graph_name_of(sdg_graph_key_type_t type, int64_t value) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (names[i].type == type && names[i].value == value)
       return names[i].name;
   return NULL;
 }
 
-bool host_name_find(host_key_type_t type, const char *name, int64_t *out) {
+bool sdg_graph_name_find(sdg_graph_key_type_t type, const char *name,
+                         int64_t *out) {
   for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
     if (names[i].type == type && strcmp(names[i].name, name) == 0) {
       *out = names[i].value;
@@ -186,19 +187,20 @@ bool host_name_find(host_key_type_t type, const char *name, int64_t *out) {
   return false;
 }
 
-cudnnBackendAttributeType_t host_key_attribute_type(host_key_type_t type) {
+cudnnBackendAttributeType_t
+sdg_graph_key_attribute_type(sdg_graph_key_type_t type) {
   switch (type) {
-  case HOST_KEY_DATA_TYPE:
+  case SDG_GRAPH_KEY_DATA_TYPE:
     return CUDNN_TYPE_DATA_TYPE;
-  case HOST_KEY_CONVOLUTION_MODE:
+  case SDG_GRAPH_KEY_CONVOLUTION_MODE:
     return CUDNN_TYPE_CONVOLUTION_MODE;
-  case HOST_KEY_POINTWISE_MODE:
+  case SDG_GRAPH_KEY_POINTWISE_MODE:
     return CUDNN_TYPE_POINTWISE_MODE;
-  case HOST_KEY_REDUCTION_OPERATOR:
+  case SDG_GRAPH_KEY_REDUCTION_OPERATOR:
     return CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
-  case HOST_KEY_REAL:
+  case SDG_GRAPH_KEY_REAL:
     return CUDNN_TYPE_DOUBLE;
-  case HOST_KEY_BOOLEAN:
+  case SDG_GRAPH_KEY_BOOLEAN:
     return CUDNN_TYPE_BOOLEAN;
   default:
     return CUDNN_TYPE_INT64;

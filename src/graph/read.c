@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan from JSON text, as cuDNN 9.19 or this library writes it. What is not
+// known is refused: it could change the result.
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/json.h"
+#include "src/graph/names.h"
+#include "src/graph/graph.h"
+
+// ---- values ----------------------------------------------------------------
+
+static bool numbers_get(const sdg_json_t *list, int *out_count, int64_t *out) {
+  if (!sdg_json_is(list, SDG_JSON_ARRAY) || list->count > CUDNN_DIM_MAX)
+    return false;
+  *out_count = (int)list->count;
+  for (const sdg_json_t *value = list->first; value; value = value->next) {
+    if (!sdg_json_is(value, SDG_JSON_INTEGER))
+      return false;
+    *out++ = value->integer;
+  }
+  return true;
+}
+
+static bool enumerator_get(sdg_graph_key_type_t type, const sdg_json_t *value,
+                           int64_t *out) {
+  return sdg_graph_name_find(type, sdg_json_string(value), out);
+}
+
+static bool uid_get(const sdg_json_t *name, int64_t *out) {
+  const char *text = sdg_json_string(name);
+  char *end = NULL;
+  if (!text || !*text)
+    return false;
+  *out = strtoll(text, &end, 10);
+  return *end == '\0';
+}
+
+// ---- tensors ---------------------------------------------------------------
+
+static bool tensor_read(const sdg_json_t *object, sdg_graph_tensor_t *out) {
+  int strides;
+  int64_t type, reordering = CUDNN_TENSOR_REORDERING_NONE;
+  const sdg_json_t *reordered = sdg_json_get(object, "reordering");
+  if (!uid_get(sdg_json_get(object, "name"), &out->uid) ||
+      !enumerator_get(SDG_GRAPH_KEY_DATA_TYPE, sdg_json_get(object, "dataType"),
+                      &type) ||
+      !numbers_get(sdg_json_get(object, "dim"), &out->rank, out->dim) ||
+      !numbers_get(sdg_json_get(object, "stride"), &strides, out->stride) ||
+      strides != out->rank || out->rank < 1 ||
+      (reordered &&
+       !enumerator_get(SDG_GRAPH_KEY_REORDERING, reordered, &reordering)))
+    return false;
+  out->type = (cudnnDataType_t)type;
+  out->reordering = (cudnnBackendTensorReordering_t)reordering;
+  out->alignment = sdg_json_integer(sdg_json_get(object, "ptrAlignment"));
+  out->vector_count = sdg_json_integer(sdg_json_get(object, "vectCount"));
+  out->vector_dimension = sdg_json_integer(sdg_json_get(object, "vectDim"));
+  out->is_virtual = sdg_json_is_true(sdg_json_get(object, "isVirtual"));
+  out->is_by_value = sdg_json_is_true(sdg_json_get(object, "isByValue"));
+  out->is_ragged = sdg_json_is_true(sdg_json_get(object, "isRagged"));
+  return out->alignment > 0;
+}
+
+static bool tensors_read(const sdg_json_t *list, sdg_graph_t *graph) {
+  if (!sdg_json_is(list, SDG_JSON_ARRAY))
+    return false;
+  graph->tensor = calloc(list->count + 1, sizeof *graph->tensor);
+  for (const sdg_json_t *tensor = list->first; graph->tensor && tensor;
+       tensor = tensor->next)
+    if (!tensor_read(tensor, &graph->tensor[graph->tensor_count++]))
+      return false;
+  return graph->tensor;
+}
+
+// ---- nodes -----------------------------------------------------------------
+
+static bool parameter_read(const sdg_graph_key_t *key, const sdg_json_t *value,
+                           sdg_graph_parameter_t *out) {
+  *out =
+      (sdg_graph_parameter_t){.name = key->attribute,
+                              .type = sdg_graph_key_attribute_type(key->type),
+                              .count = 1};
+  int64_t list[CUDNN_DIM_MAX];
+  switch (key->type) {
+  case SDG_GRAPH_KEY_REAL:
+    out->value[0].real = value->real;
+    return sdg_json_is(value, SDG_JSON_REAL) ||
+           sdg_json_is(value, SDG_JSON_INTEGER);
+  case SDG_GRAPH_KEY_LIST:
+    if (!numbers_get(value, &out->count, list))
+      return false;
+    for (int i = 0; i < out->count; i++)
+      out->value[i].integer = list[i];
+    return true;
+  case SDG_GRAPH_KEY_INTEGER:
+    out->value[0].integer = sdg_json_integer(value);
+    return sdg_json_is(value, SDG_JSON_INTEGER);
+  case SDG_GRAPH_KEY_BOOLEAN:
+    out->value[0].integer = sdg_json_is_true(value);
+    return sdg_json_is(value, SDG_JSON_BOOLEAN);
+  default:
+    return enumerator_get(key->type, value, &out->value[0].integer);
+  }
+}
+
+// "pad" has the keys of both sides.
+static bool key_is(const sdg_graph_key_t *key, const char *text) {
+  return strcmp(key->key, text) == 0 ||
+         (strcmp(text, "pad") == 0 && strncmp(key->key, "pad_", 4) == 0);
+}
+
+static bool member_read(const sdg_graph_t *graph, const char *text,
+                        const sdg_json_t *value, sdg_graph_node_t *node) {
+  bool known = false;
+  for (int i = 0; i < sdg_graph_key_count; i++) {
+    const sdg_graph_key_t *key = &sdg_graph_keys[i];
+    if (key->kind != node->kind || !key_is(key, text))
+      continue;
+    known = true;
+    int64_t uid;
+    if (key->type != SDG_GRAPH_KEY_OPERAND) {
+      if (!parameter_read(key, value,
+                          &node->parameter[node->parameter_count++]))
+        return false;
+      continue;
+    }
+    if (!uid_get(value, &uid))
+      return false;
+    int tensor = sdg_graph_find(graph, uid);
+    if (tensor < 0)
+      return false;
+    node->operand[node->operand_count++] =
+        (sdg_graph_operand_t){key->attribute, tensor};
+  }
+  return known;
+}
+
+static bool node_read(const sdg_graph_t *graph, const sdg_json_t *object,
+                      sdg_graph_node_t *node) {
+  int64_t kind;
+  if (!enumerator_get(SDG_GRAPH_KEY_OPERATION,
+                      sdg_json_get(object, "operation"), &kind))
+    return false;
+  node->kind = (cudnnBackendDescriptorType_t)kind;
+  // A member has two rows at most.
+  size_t room = 2 * object->count + 1;
+  node->operand = calloc(room, sizeof *node->operand);
+  node->parameter = calloc(room, sizeof *node->parameter);
+  if (!node->operand || !node->parameter)
+    return false;
+  for (const sdg_json_t *value = object->first; value; value = value->next)
+    if (strcmp(value->key, "operation") != 0 &&
+        !member_read(graph, value->key, value, node))
+      return false;
+  return true;
+}
+
+static bool nodes_read(const sdg_json_t *list, sdg_graph_t *graph) {
+  if (!sdg_json_is(list, SDG_JSON_ARRAY))
+    return false;
+  graph->node = calloc(list->count + 1, sizeof *graph->node);
+  for (const sdg_json_t *node = list->first; graph->node && node;
+       node = node->next)
+    if (!node_read(graph, node, &graph->node[graph->node_count++]))
+      return false;
+  return graph->node && list->count > 0;
+}
+
+// Whether nodes have all operands that the JSON of their kind always has: the
+// first that is written.
+static bool nodes_complete(const sdg_graph_t *graph) {
+  for (int n = 0; n < graph->node_count; n++) {
+    bool writes = false;
+    for (int i = 0; i < graph->node[n].operand_count; i++)
+      writes |=
+          sdg_graph_writes(&graph->node[n], graph->node[n].operand[i].name);
+    if (!writes || graph->node[n].operand_count < 2)
+      return false;
+  }
+  return true;
+}
+
+// ---- the plan --------------------------------------------------------------
+
+static bool engine_read(const sdg_json_t *object, sdg_graph_config_t *out) {
+  const sdg_json_t *id = sdg_json_get(object, "engineId");
+  const sdg_json_t *knobs = sdg_json_get(object, "knobChoices");
+  if (!sdg_json_is(id, SDG_JSON_INTEGER) ||
+      (knobs && knobs->count > SDG_GRAPH_KNOBS))
+    return false;
+  *out = (sdg_graph_config_t){.engine = sdg_json_integer(id)};
+  for (const sdg_json_t *value = knobs ? knobs->first : NULL; value;
+       value = value->next) {
+    int64_t type;
+    if (!value->key ||
+        !sdg_graph_name_find(SDG_GRAPH_KEY_KNOB_TYPE, value->key, &type))
+      return false;
+    out->knob[out->knob_count++] = (sdg_graph_knob_t){
+        (cudnnBackendKnobType_t)type, sdg_json_integer(value)};
+  }
+  return true;
+}
+
+static bool plan_read(const sdg_json_t *plan, sdg_graph_t *graph,
+                      sdg_graph_config_t *out_config) {
+  const sdg_json_t *operations = sdg_json_get(plan, "operationGraph");
+  return sdg_json_integer(sdg_json_get(plan, "schemaVersion")) ==
+             SDG_GRAPH_SCHEMA &&
+         tensors_read(sdg_json_get(operations, "tensors"), graph) &&
+         nodes_read(sdg_json_get(operations, "nodes"), graph) &&
+         nodes_complete(graph) && sdg_graph_sort(graph) &&
+         engine_read(sdg_json_get(plan, "engine"), out_config);
+}
+
+sdg_graph_reading_t sdg_graph_read(const char *text, int64_t length,
+                                   sdg_graph_t **out_graph,
+                                   sdg_graph_config_t *out_config) {
+  while (length > 0 && text[length - 1] == '\0')
+    length--;
+  sdg_json_t *plan = sdg_json_read(text, (size_t)length);
+  sdg_graph_t *graph = calloc(1, sizeof *graph);
+  if (!plan || !graph) {
+    sdg_json_free(plan);
+    free(graph);
+    return SDG_GRAPH_NO_JSON;
+  }
+  graph->references = 1;
+  bool good = plan_read(plan, graph, out_config);
+  sdg_json_free(plan);
+  if (!good) {
+    sdg_graph_release(graph);
+    return SDG_GRAPH_UNKNOWN;
+  }
+  *out_graph = graph;
+  return SDG_GRAPH_READ;
+}
