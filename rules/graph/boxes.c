@@ -60,10 +60,11 @@ static sdg_status_t place_check(const sdg_call_t *call,
   const sdg_placement_t *placement = &tagging->placement[index];
   int64_t extent[SDG_DIMS_MAX];
   sdg_graph_operand_extents(call, tagging, index, extent);
+  bool sum = call->operand[index].role == SDG_ROLE_SUM;
   for (int d = 0; d < like->dims; d++) {
     bool split = like->split[d].axes > 0;
     if (extent[d] == 1 ||
-        (!split && extent[d] == sdg_placement_extent(like, d)))
+        (!split && (sum || extent[d] == sdg_placement_extent(like, d))))
       continue;
     if (!placement->dims ||
         !sdg_part_equal(&placement->part[d], &like->part[d]))
@@ -117,11 +118,23 @@ static void spec_fill(const sdg_graph_pattern_t *p, sdg_window_spec_t *out) {
   }
 }
 
+// Zeros can stand for the padding where the convolution reads memory: ops in
+// front of it would change them.
+static bool wants_zero_rows(const sdg_graph_pattern_t *p) {
+  bool statistics = false;
+  for (int n = 0; n < p->graph->node_count; n++)
+    statistics |=
+        p->graph->node[n].kind == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR;
+  return statistics && p->kind == SDG_GRAPH_FORWARD &&
+         !p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_X]].is_virtual;
+}
+
 sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_graph_conv_t *out) {
   out->pattern = sdg_graph_call_execution(call)->pattern;
   spec_fill(out->pattern, &out->spec);
+  out->zero_rows = wants_zero_rows(out->pattern);
   SDG_TRY(sdg_window_op_init(call, tagging, &out->spec, &out->op));
   sdg_status_t status = places_check(call, tagging, out);
   if (status != SDG_OK)
@@ -141,6 +154,9 @@ sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
            ->placement[out->pattern->kind == SDG_GRAPH_FORWARD ? x
                                                                : out->spec.y];
   *out_can = false;
+  out->zero_rows = false; // pieces are in place
+  if (out->spec.y < 0)    // statistics only
+    return SDG_OK;
   if (lead->dims != call->operand[x].dims || lead->split[1].axes)
     return sdg_window_op_alone(call, io_tagging, &out->spec);
   // The data gradient is placed by dy: with the owner of each window's centre.
@@ -197,6 +213,10 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
         back ? sdg_graph_range_back(&dim[d]) : sdg_graph_range(&dim[d], post);
     if (back && is_all(&dim[d]))
       range = (sdg_graph_range_t){dim[d].x, dim[d].y, dim[d].window.pad, post};
+    if (conv->zero_rows && range.pre != range.post && d >= 2) {
+      range.x = sdg_window_need(&dim[d].window, dim[d].y);
+      range.pre = range.post = 0;
+    }
     x->dim[d] = range.x;
     y->dim[d] = range.y;
     if (d >= 2) {

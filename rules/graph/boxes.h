@@ -42,6 +42,9 @@ typedef struct sdg_graph_conv {
   const sdg_graph_pattern_t *pattern;
   sdg_window_spec_t spec;
   sdg_window_op_t op;
+  /* Engines of convolutions with statistics want equal paddings: pieces get
+   * rows of zeros in place of unequal ones. */
+  bool zero_rows;
 } sdg_graph_conv_t;
 
 /* The errors of sdg_window_op_init, and SDG_E_OPERANDS_DIFFER if a tensor is

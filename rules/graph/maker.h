@@ -1,43 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes descriptors of cuDNN's backend API. After a failure the functions do
- * nothing, so that only the end has to look at it. Inside rules/graph only. */
+/* A graph's plan while it is made, and the parts of making it: inputs, sums,
+ * and the extents of the piece. Inside rules/graph only. */
 #ifndef SDG_RULES_GRAPH_MAKER_H
 #define SDG_RULES_GRAPH_MAKER_H
 
-#include "rules/vendor/vendor.h"
-#include "src/graph/graph.h"
+#include "rules/graph/boxes.h"
+#include "rules/graph/piece.h"
+#include "rules/kit/gradient_sum.h"
+#include "rules/kit/merge.h"
+
+/* One operand on the level that needs rows of other ranks. Shard view only. */
+typedef struct sdg_graph_input {
+  int operand;
+  int own, assembled; /* slabs; assembled -1: the program's memory is right */
+  sdg_transfer_t transfer;
+  int *message; /* slab of each received message, -1: in place; owned */
+  bool communicates;
+} sdg_graph_input_t;
+
+/* A result of which each rank has a part only. */
+typedef struct sdg_graph_sum {
+  int operand;
+  int part;         /* slab that the piece writes: the operand's, or scratch */
+  sdg_box_t box;    /* of the piece's result, in the coordinates of `part` */
+  bool is_gradient; /* of a filter; else a reduction or a statistic */
+  sdg_gradient_sum_t gradient;
+  /* Of reductions: */
+  cudnnReduceTensorOp_t op;
+  sdg_merge_t merge; /* axes 0: the part is the result */
+  int along;         /* a dimension that is reduced and split */
+  sdg_box_t field;   /* of the result, in global coordinates */
+} sdg_graph_sum_t;
 
 typedef struct sdg_graph_maker {
-  const sdg_cudnn_t *cudnn;
-  cudnnHandle_t handle;
-  cudnnStatus_t status; /* of the first call that failed */
-  int count, room;
-  cudnnBackendDescriptor_t *made; /* owned */
+  const sdg_call_t *call;
+  const sdg_tagging_t *tagging;
+  bool whole; /* view: every rank has all of every tensor */
+  bool idle;  /* whole view: this rank computes nothing */
+  sdg_graph_conv_t conv;
+  sdg_graph_boxes_t boxes; /* this rank's */
+  sdg_graph_level_t haloed;
+  sdg_plan_t *plan;
+  int operand_slab[SDG_OPERANDS_MAX];
+  sdg_graph_input_t input[SDG_OPERANDS_MAX];
+  int inputs;
+  sdg_graph_sum_t sum[SDG_OPERANDS_MAX];
+  int sums;
+  sdg_graph_extents_t *extents; /* owned */
+  int call_index;               /* of the piece */
 } sdg_graph_maker_t;
 
-/* NULL after a failure. */
-cudnnBackendDescriptor_t sdg_graph_make(sdg_graph_maker_t *maker,
-                                        cudnnBackendDescriptorType_t kind);
-void sdg_graph_set(sdg_graph_maker_t *maker,
-                   cudnnBackendDescriptor_t descriptor,
-                   cudnnBackendAttributeName_t name,
-                   cudnnBackendAttributeType_t type, int64_t count,
-                   const void *element);
-void sdg_graph_finalize(sdg_graph_maker_t *maker,
-                        cudnnBackendDescriptor_t descriptor);
-/* Destroys all descriptors but `kept` (may be NULL); an attribute keeps those
- * that it refers to. */
-void sdg_graph_maker_fini(sdg_graph_maker_t *maker,
-                          cudnnBackendDescriptor_t kept);
+/* ---- inputs ---- */
 
-/* A finalized plan for `graph` by the engine and knobs of the plan `like`, or,
- * if they do not take it, by the first configuration of the heuristics (modes A
- * and FALLBACK) whose numerical notes that engine has, too. With `config` the
- * engine and the knobs are these, whatever `like` is. */
-cudnnBackendDescriptor_t sdg_graph_plan_like(sdg_graph_maker_t *maker,
-                                             cudnnBackendDescriptor_t graph,
-                                             cudnnBackendDescriptor_t like,
-                                             const sdg_graph_config_t *config,
-                                             int64_t *out_workspace_bytes);
+/* Adds the operands' slabs, and decides what is assembled. */
+sdg_status_t sdg_graph_inputs_open(sdg_graph_maker_t *m) SDG_MUST_CHECK;
+/* Adds the exchange, and the steps that assemble. */
+sdg_status_t sdg_graph_inputs_assemble(sdg_graph_maker_t *m) SDG_MUST_CHECK;
+void sdg_graph_inputs_fini(sdg_graph_maker_t *m);
+
+/* ---- sums ---- */
+
+/* Says where the piece writes results that are combined over ranks, or not.
+ * SDG_E_TENSOR_TYPE, SDG_E_ONE_EACH. */
+sdg_status_t sdg_graph_sums_open(sdg_graph_maker_t *m) SDG_MUST_CHECK;
+/* Whether some result is combined over ranks. */
+bool sdg_graph_sums_any(const sdg_graph_maker_t *m);
+/* Whole view: whether every rank can have these results in full. */
+bool sdg_graph_sums_everyones(const sdg_graph_maker_t *m);
+/* After the piece: combines. */
+sdg_status_t sdg_graph_sums_close(sdg_graph_maker_t *m) SDG_MUST_CHECK;
+/* A beta of 0. */
+const void *sdg_graph_no_beta(const sdg_call_t *call);
+
+/* ---- the piece ---- */
+
+/* Makes m->extents. */
+sdg_status_t sdg_graph_extents_fill(sdg_graph_maker_t *m) SDG_MUST_CHECK;
+/* Adds the piece as a sub-call, m->call_index. *out_refusal: cuDNN's status if
+ * no engine takes the piece. */
+sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m,
+                                  int *out_refusal) SDG_MUST_CHECK;
+/* Of the ranks of the agreement's group, the first one's status that has no
+ * engine for its piece, and that rank; 0: all have one. Without this, others
+ * would wait for messages that do not come. */
+sdg_status_t sdg_graph_refusals_gather(const sdg_call_t *call, int mine,
+                                       int *out_refusal,
+                                       int *out_rank) SDG_MUST_CHECK;
+/* The operand that a tensor of the graph is; -1: it has no memory. */
+int sdg_graph_operand_of(const sdg_graph_pattern_t *pattern, int tensor);
+/* Where an operand is on a level: a slab, and a box of it. */
+int sdg_graph_slab_of(const sdg_graph_maker_t *m, int index,
+                      sdg_graph_level_t level);
+sdg_box_t sdg_graph_slot_box(const sdg_graph_maker_t *m, int index,
+                             sdg_graph_level_t level);
+/* The error of a periodic dimension. `any`: of every op, not only of data
+ * gradients, whose rows have several images. */
+sdg_status_t sdg_graph_period_check(const sdg_graph_maker_t *m,
+                                    bool any) SDG_MUST_CHECK;
 
 #endif

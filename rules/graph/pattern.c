@@ -2,156 +2,11 @@
 // Reads an operation graph as a chain with one convolution.
 #include "rules/graph/pattern.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/hash.h"
 #include "src/call/tag.h"
-
-enum { NAME_BYTES = 96 };
-
-// ---- names -----------------------------------------------------------------
-
-typedef struct word {
-  int value;
-  const char *text;
-} word_t;
-
-static const word_t modes[] = {
-    {CUDNN_POINTWISE_ADD, "add"},
-    {CUDNN_POINTWISE_ADD_SQUARE, "add_square"},
-    {CUDNN_POINTWISE_DIV, "div"},
-    {CUDNN_POINTWISE_MAX, "max"},
-    {CUDNN_POINTWISE_MIN, "min"},
-    {CUDNN_POINTWISE_MOD, "mod"},
-    {CUDNN_POINTWISE_MUL, "mul"},
-    {CUDNN_POINTWISE_POW, "pow"},
-    {CUDNN_POINTWISE_SUB, "sub"},
-    {CUDNN_POINTWISE_ABS, "abs"},
-    {CUDNN_POINTWISE_CEIL, "ceil"},
-    {CUDNN_POINTWISE_COS, "cos"},
-    {CUDNN_POINTWISE_EXP, "exp"},
-    {CUDNN_POINTWISE_FLOOR, "floor"},
-    {CUDNN_POINTWISE_LOG, "log"},
-    {CUDNN_POINTWISE_NEG, "neg"},
-    {CUDNN_POINTWISE_RSQRT, "rsqrt"},
-    {CUDNN_POINTWISE_SIN, "sin"},
-    {CUDNN_POINTWISE_SQRT, "sqrt"},
-    {CUDNN_POINTWISE_TAN, "tan"},
-    {CUDNN_POINTWISE_ERF, "erf"},
-    {CUDNN_POINTWISE_IDENTITY, "identity"},
-    {CUDNN_POINTWISE_RECIPROCAL, "reciprocal"},
-    {CUDNN_POINTWISE_ATAN2, "atan2"},
-    {CUDNN_POINTWISE_RELU_FWD, "relu"},
-    {CUDNN_POINTWISE_TANH_FWD, "tanh"},
-    {CUDNN_POINTWISE_SIGMOID_FWD, "sigmoid"},
-    {CUDNN_POINTWISE_ELU_FWD, "elu"},
-    {CUDNN_POINTWISE_GELU_FWD, "gelu"},
-    {CUDNN_POINTWISE_SOFTPLUS_FWD, "softplus"},
-    {CUDNN_POINTWISE_SWISH_FWD, "swish"},
-    {CUDNN_POINTWISE_GELU_APPROX_TANH_FWD, "gelu_tanh"},
-    {CUDNN_POINTWISE_RELU_BWD, "relu_bwd"},
-    {CUDNN_POINTWISE_TANH_BWD, "tanh_bwd"},
-    {CUDNN_POINTWISE_SIGMOID_BWD, "sigmoid_bwd"},
-    {CUDNN_POINTWISE_ELU_BWD, "elu_bwd"},
-    {CUDNN_POINTWISE_GELU_BWD, "gelu_bwd"},
-    {CUDNN_POINTWISE_SOFTPLUS_BWD, "softplus_bwd"},
-    {CUDNN_POINTWISE_SWISH_BWD, "swish_bwd"},
-    {CUDNN_POINTWISE_GELU_APPROX_TANH_BWD, "gelu_tanh_bwd"},
-    {CUDNN_POINTWISE_CMP_EQ, "cmp_eq"},
-    {CUDNN_POINTWISE_CMP_NEQ, "cmp_neq"},
-    {CUDNN_POINTWISE_CMP_GT, "cmp_gt"},
-    {CUDNN_POINTWISE_CMP_GE, "cmp_ge"},
-    {CUDNN_POINTWISE_CMP_LT, "cmp_lt"},
-    {CUDNN_POINTWISE_CMP_LE, "cmp_le"},
-    {CUDNN_POINTWISE_LOGICAL_AND, "and"},
-    {CUDNN_POINTWISE_LOGICAL_OR, "or"},
-    {CUDNN_POINTWISE_LOGICAL_NOT, "not"},
-    {CUDNN_POINTWISE_GEN_INDEX, "gen_index"},
-    {CUDNN_POINTWISE_BINARY_SELECT, "select"},
-};
-
-static const word_t kinds[] = {
-#define KIND(name, text)                                                       \
-  { CUDNN_BACKEND_OPERATION_##name##_DESCRIPTOR, text }
-    KIND(CONVOLUTION_FORWARD, "conv"),
-    KIND(CONVOLUTION_BACKWARD_DATA, "conv_dgrad"),
-    KIND(CONVOLUTION_BACKWARD_FILTER, "conv_wgrad"),
-    KIND(GEN_STATS, "gen_stats"),
-    KIND(MATMUL, "matmul"),
-    KIND(BN_FINALIZE_STATISTICS, "bn_finalize"),
-    KIND(REDUCTION, "reduction"),
-    KIND(BN_BWD_WEIGHTS, "bn_bwd_weights"),
-    KIND(RESAMPLE_FWD, "resample"),
-    KIND(RESAMPLE_BWD, "resample_bwd"),
-    KIND(CONCAT, "concat"),
-    KIND(SIGNAL, "signal"),
-    KIND(NORM_FORWARD, "norm"),
-    KIND(NORM_BACKWARD, "norm_bwd"),
-    KIND(RESHAPE, "reshape"),
-    KIND(RNG, "rng"),
-    KIND(PAGED_CACHE_LOAD, "paged_cache_load"),
-    KIND(BLOCK_SCALE_QUANTIZE, "block_scale_quantize"),
-    KIND(BLOCK_SCALE_DEQUANTIZE, "block_scale_dequantize"),
-    KIND(EXPAND_BAND_MATRIX, "expand_band_matrix"),
-    KIND(CONTRACT_BAND_MATRIX, "contract_band_matrix"),
-    KIND(SDPA_FWD, "sdpa"),
-    KIND(SDPA_BWD, "sdpa_bwd"),
-    KIND(MOE_GROUPED_MATMUL, "moe_grouped_matmul"),
-#undef KIND
-};
-
-static const char *word_find(const word_t *word, size_t words, int value) {
-  for (size_t i = 0; i < words; i++)
-    if (word[i].value == value)
-      return word[i].text;
-  return NULL;
-}
-
-const char *sdg_graph_node_name(const sdg_graph_node_t *node) {
-  const char *text =
-      node->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR
-          ? word_find(
-                modes, sizeof modes / sizeof *modes,
-                (int)sdg_graph_integer(node, CUDNN_ATTR_POINTWISE_MODE, -1))
-          : word_find(kinds, sizeof kinds / sizeof *kinds, (int)node->kind);
-  return text ? text : "an op that is not known";
-}
-
-// Names live as long as the process, because reports keep them; equal ones are
-// one text.
-typedef struct name {
-  struct name *next;
-  char text[NAME_BYTES];
-} name_t;
-
-static const char *name_keep(const char *text) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static name_t *names;
-  pthread_mutex_lock(&lock);
-  name_t *name = names;
-  while (name && strcmp(name->text, text) != 0)
-    name = name->next;
-  if (!name && (name = calloc(1, sizeof *name))) {
-    memcpy(name->text, text, strlen(text) + 1);
-    name->next = names;
-    names = name;
-  }
-  pthread_mutex_unlock(&lock);
-  return name ? name->text : "a graph";
-}
-
-static const char *name_make(const sdg_graph_t *graph) {
-  char text[NAME_BYTES] = "";
-  size_t used = 0;
-  for (int n = 0; n < graph->node_count && used < sizeof text; n++)
-    used +=
-        (size_t)snprintf(text + used, sizeof text - used, "%s%s", n ? "+" : "",
-                         sdg_graph_node_name(&graph->node[n]));
-  return name_keep(text);
-}
 
 // ---- the convolution -------------------------------------------------------
 
@@ -208,24 +63,46 @@ static bool list_get(const sdg_graph_node_t *node,
   return true;
 }
 
+static bool is_sum(const sdg_graph_node_t *node) {
+  return node->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR ||
+         node->kind == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR;
+}
+
+// The operators that cuDNN 9.19 takes in a graph.
+static bool is_combined(const sdg_graph_node_t *node) {
+  switch (sdg_graph_integer(node, CUDNN_ATTR_REDUCTION_OPERATOR, -1)) {
+  case CUDNN_REDUCE_TENSOR_ADD:
+  case CUDNN_REDUCE_TENSOR_MUL:
+  case CUDNN_REDUCE_TENSOR_MIN:
+  case CUDNN_REDUCE_TENSOR_MAX:
+  case CUDNN_REDUCE_TENSOR_AMAX:
+    return true;
+  }
+  return false;
+}
+
 static const char *main_find(sdg_graph_pattern_t *p) {
   const sdg_graph_t *graph = p->graph;
   int found = 0;
   for (int n = 0; n < graph->node_count; n++) {
     const sdg_graph_node_t *node = &graph->node[n];
     int kind = convolution_of(node);
+    if (node->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR &&
+        !is_combined(node))
+      return "a mean or a norm";
     if (kind < CONVOLUTIONS) {
       p->main = n;
       p->kind = (sdg_graph_kind_t)kind;
       found++;
-    } else if (node->kind != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR ||
-               sdg_graph_integer(node, CUDNN_ATTR_POINTWISE_MODE, -1) ==
-                   CUDNN_POINTWISE_GEN_INDEX) {
+    } else if (!is_sum(node) &&
+               (node->kind != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR ||
+                sdg_graph_integer(node, CUDNN_ATTR_POINTWISE_MODE, -1) ==
+                    CUDNN_POINTWISE_GEN_INDEX)) {
       return sdg_graph_node_name(node);
     }
   }
   if (found != 1)
-    return found ? "several convolutions" : "pointwise ops only";
+    return found ? "several convolutions" : "no convolution";
   const sdg_graph_node_t *main = &graph->node[p->main];
   p->after = convolutions[p->kind].after;
   for (int level = 0; level < SDG_GRAPH_LEVELS; level++)
@@ -272,15 +149,24 @@ static const char *after_mark(sdg_graph_pattern_t *p) {
   size_t bytes = sizeof *like->dim * (size_t)like->rank;
   for (int n = 0; n < graph->node_count; n++) {
     const sdg_graph_node_t *node = &graph->node[n];
-    if (!is_after(p, n))
+    bool sums = is_sum(node);
+    if (!is_after(p, n)) {
+      if (sums)
+        return "a sum of what is not computed of the convolution's result";
       continue;
-    p->node_levels[n] = 1u << p->after | SDG_GRAPH_AFTER;
+    }
+    p->node_levels[n] =
+        1u << p->after | SDG_GRAPH_AFTER | (sums ? SDG_GRAPH_SUM : 0);
     for (int i = 0; i < node->operand_count; i++) {
       int t = node->operand[i].tensor;
+      if (p->tensor_levels[t] & SDG_GRAPH_SUM)
+        return "an op that reads a sum";
       if (!writes(node, i))
         continue;
       p->tensor_levels[t] = p->node_levels[n];
-      if (memcmp(graph->tensor[t].dim, like->dim, bytes) != 0)
+      if (sums && graph->tensor[t].is_virtual)
+        return "a sum without memory";
+      if (!sums && memcmp(graph->tensor[t].dim, like->dim, bytes) != 0)
         return "a result of other extents than the convolution's";
     }
   }
@@ -347,7 +233,7 @@ static const char *gradient_lacks(const sdg_graph_pattern_t *p) {
       results += !writes(node, i) &&
                  (p->tensor_levels[node->operand[i].tensor] & SDG_GRAPH_AFTER);
     if ((p->node_levels[n] & SDG_GRAPH_AFTER) && n != p->main &&
-        (results > 1 ||
+        (results > 1 || is_sum(node) ||
          (mode != CUDNN_POINTWISE_MUL && mode != CUDNN_POINTWISE_IDENTITY)))
       return "an op on a filter gradient that is not a factor";
   }
@@ -395,6 +281,7 @@ static void operand_add(sdg_graph_pattern_t *p, int t, sdg_role_t role) {
 }
 
 static const char *operands_find(sdg_graph_pattern_t *p) {
+  bool sums = false;
   static const sdg_role_t result[] = {[SDG_GRAPH_LEVEL_X] = SDG_ROLE_DX,
                                       [SDG_GRAPH_LEVEL_Y] = SDG_ROLE_Y,
                                       [SDG_GRAPH_LEVEL_W] = SDG_ROLE_DW};
@@ -415,16 +302,21 @@ static const char *operands_find(sdg_graph_pattern_t *p) {
     if (!has_memory(p, t) || t == x || t == dy)
       continue;
     bool filter = p->tensor_levels[t] == 1u << SDG_GRAPH_LEVEL_W;
-    if (p->writer[t] >= 0 && p->result < 0)
+    bool sum = p->tensor_levels[t] & SDG_GRAPH_SUM;
+    if (p->writer[t] >= 0 && p->result < 0 && !sum)
       p->result = p->operands;
     operand_add(p, t,
-                p->writer[t] >= 0 ? result[p->after]
-                : filter          ? SDG_ROLE_W
-                                  : SDG_ROLE_SCALE);
+                sum                 ? SDG_ROLE_SUM
+                : p->writer[t] >= 0 ? result[p->after]
+                : filter            ? SDG_ROLE_W
+                                    : SDG_ROLE_SCALE);
+    sums |= sum;
   }
   if (p->operands > SDG_OPERANDS_MAX)
     return "too many tensors";
-  return p->result < 0 ? "no result with memory" : NULL;
+  // Without y its parts follow from x's; dx has to be there.
+  bool without = sums && p->kind == SDG_GRAPH_FORWARD;
+  return p->result < 0 && !without ? "no result with memory" : NULL;
 }
 
 // ---- what must be equal on all ranks ---------------------------------------
@@ -469,7 +361,7 @@ static void writers_find(sdg_graph_pattern_t *p) {
 
 static const char *pattern_read(sdg_graph_pattern_t *p) {
   writers_find(p);
-  p->name = name_make(p->graph);
+  p->name = sdg_graph_name(p->graph);
   p->hash = graph_hash(p->graph);
   if (p->graph->tensor_count > SDG_GRAPH_TENSORS_MAX)
     return "too many tensors";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operation graph as a chain, which is all that cuDNN's engines take:
- * pointwise ops, one convolution, pointwise ops. Made once for a graph; does
- * not depend on its extents.
+ * pointwise ops, one convolution, pointwise ops, reductions. Made once for a
+ * graph; does not depend on its extents.
  *
  * Where a tensor is in the chain says which box of it a rank computes: a level
  * has one box. A tensor that two levels read (y = conv(x) + x) is on both, and
@@ -19,7 +19,10 @@ typedef enum sdg_graph_level {
   SDG_GRAPH_LEVEL_W, /* tensors like its filter: all of them on every rank */
   SDG_GRAPH_LEVELS,
 } sdg_graph_level_t;
-enum { SDG_GRAPH_AFTER = 1 << SDG_GRAPH_LEVELS };
+enum {
+  SDG_GRAPH_AFTER = 1 << SDG_GRAPH_LEVELS,
+  SDG_GRAPH_SUM = 2 << SDG_GRAPH_LEVELS
+};
 
 /* Which of the three convolutions it is. */
 typedef enum sdg_graph_kind {
@@ -46,8 +49,8 @@ typedef struct sdg_graph_pattern {
   int spatial;
   int64_t stride[SDG_DIMS_MAX], dilation[SDG_DIMS_MAX];
   int64_t pre[SDG_DIMS_MAX], post[SDG_DIMS_MAX]; /* paddings */
-  /* Bits 1 << level; SDG_GRAPH_AFTER: computed of the convolution's result.
-   * Owned. */
+  /* Bits 1 << level; SDG_GRAPH_AFTER: computed of the convolution's result;
+   * SDG_GRAPH_SUM: by a reduction or statistics, which end the chain. Owned. */
   unsigned *tensor_levels, *node_levels;
   int *writer; /* of each tensor, -1: none; owned */
   /* The call's operands: the tensors that have memory. The first one is the
@@ -55,7 +58,7 @@ typedef struct sdg_graph_pattern {
   int operands;
   int operand[SDG_OPERANDS_MAX]; /* tensor of each */
   sdg_role_t role[SDG_OPERANDS_MAX];
-  int result; /* the first operand that is written */
+  int result; /* the first operand that is written and no sum; -1: none */
 } sdg_graph_pattern_t;
 
 /* Takes a reference to `graph`, whose tensors get tags (src/call/tag.h): the
@@ -71,5 +74,7 @@ bool sdg_graph_is_main(const sdg_graph_pattern_t *pattern, int level,
 
 /* A short name of a node's op: "conv", "matmul", "relu_fwd". */
 const char *sdg_graph_node_name(const sdg_graph_node_t *node);
+/* A graph's name, "conv+add+relu"; lives as long as the process. */
+const char *sdg_graph_name(const sdg_graph_t *graph);
 
 #endif

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/graph/maker.h"
+#include "rules/graph/descriptors.h"
 #include "rules/vendor/vendor.h"
 
-typedef sdg_graph_maker_t maker_t;
+typedef sdg_graph_descriptors_t maker_t;
 
 // ---- tensors ---------------------------------------------------------------
 
@@ -41,6 +41,7 @@ static cudnnBackendDescriptor_t tensor_make(maker_t *m,
 // ---- ops -------------------------------------------------------------------
 
 // The descriptor that an op's parameters are in, and how the op refers to it.
+// Statistics have theirs in the op.
 typedef struct home {
   cudnnBackendDescriptorType_t op, kind;
   cudnnBackendAttributeName_t first, last; // of the parameters in it
@@ -63,6 +64,10 @@ static const home_t homes[] = {
     {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
      CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE,
      CUDNN_ATTR_POINTWISE_AXIS, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR},
+    {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+     CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_OPERATOR,
+     CUDNN_ATTR_REDUCTION_IS_DETERMINISTIC,
+     CUDNN_ATTR_OPERATION_REDUCTION_DESC},
 };
 
 static const home_t *home_find(cudnnBackendDescriptorType_t op) {
@@ -74,7 +79,7 @@ static const home_t *home_find(cudnnBackendDescriptorType_t op) {
 
 // Sets a parameter as the program did; paddings are the piece's.
 static void parameter_set(maker_t *m, cudnnBackendDescriptor_t d,
-                          const sdg_graph_wish_t *wish,
+                          const sdg_graph_extents_t *extents,
                           const sdg_graph_parameter_t *parameter) {
   union {
     int64_t large[CUDNN_DIM_MAX];
@@ -102,35 +107,38 @@ static void parameter_set(maker_t *m, cudnnBackendDescriptor_t d,
     }
   const void *at = &value;
   if (parameter->name == CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)
-    at = wish->pre;
+    at = extents->pre;
   if (parameter->name == CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)
-    at = wish->post;
+    at = extents->post;
   sdg_graph_set(m, d, parameter->name, parameter->type, parameter->count, at);
 }
 
 // One op on tensors of `level`; the convolution on its three levels.
 static cudnnBackendDescriptor_t
-op_make(maker_t *m, const sdg_graph_wish_t *wish, int n, int level,
+op_make(maker_t *m, const sdg_graph_extents_t *extents, int n, int level,
         cudnnBackendDescriptor_t (*tensor)[SDG_GRAPH_LEVELS]) {
-  const sdg_graph_pattern_t *p = wish->pattern;
+  const sdg_graph_pattern_t *p = extents->pattern;
   const sdg_graph_node_t *node = &p->graph->node[n];
   const home_t *home = home_find(node->kind);
-  cudnnBackendDescriptor_t parameters = sdg_graph_make(m, home->kind);
+  cudnnBackendDescriptor_t parameters =
+      home ? sdg_graph_make(m, home->kind) : NULL;
   cudnnBackendDescriptor_t op = sdg_graph_make(m, node->kind);
   for (int i = 0; i < node->parameter_count; i++) {
     const sdg_graph_parameter_t *parameter = &node->parameter[i];
     bool inside =
-        parameter->name >= home->first && parameter->name <= home->last;
-    parameter_set(m, inside ? parameters : op, wish, parameter);
+        home && parameter->name >= home->first && parameter->name <= home->last;
+    parameter_set(m, inside ? parameters : op, extents, parameter);
   }
   int64_t spatial = p->spatial;
   if (n == p->main &&
       !sdg_graph_parameter(node, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS))
     sdg_graph_set(m, parameters, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
                   CUDNN_TYPE_INT64, 1, &spatial);
-  sdg_graph_finalize(m, parameters);
-  sdg_graph_set(m, op, home->refers, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                &parameters);
+  if (home) {
+    sdg_graph_finalize(m, parameters);
+    sdg_graph_set(m, op, home->refers, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                  &parameters);
+  }
   for (int i = 0; i < node->operand_count; i++) {
     int t = node->operand[i].tensor, of = level;
     for (int l = 0; n == p->main && l < SDG_GRAPH_LEVELS; l++)
@@ -145,17 +153,17 @@ op_make(maker_t *m, const sdg_graph_wish_t *wish, int n, int level,
 
 // ---- the graph -------------------------------------------------------------
 
-static void tensors_make(maker_t *m, const sdg_graph_wish_t *wish,
+static void tensors_make(maker_t *m, const sdg_graph_extents_t *extents,
                          cudnnBackendDescriptor_t (*tensor)[SDG_GRAPH_LEVELS],
                          sdg_graph_piece_t *piece) {
-  const sdg_graph_pattern_t *p = wish->pattern;
+  const sdg_graph_pattern_t *p = extents->pattern;
   for (int t = 0; t < p->graph->tensor_count; t++)
     for (int level = 0; level < SDG_GRAPH_LEVELS; level++) {
       if (!(p->tensor_levels[t] >> level & 1))
         continue;
       int64_t uid = uid_of(t, level);
       tensor[t][level] =
-          tensor_make(m, &p->graph->tensor[t], &wish->shape[t][level], uid);
+          tensor_make(m, &p->graph->tensor[t], &extents->shape[t][level], uid);
       if (p->graph->tensor[t].is_virtual)
         continue;
       if (piece->slots == SDG_GRAPH_SLOTS_MAX) {
@@ -168,13 +176,14 @@ static void tensors_make(maker_t *m, const sdg_graph_wish_t *wish,
     }
 }
 
-static cudnnBackendDescriptor_t
-graph_make(maker_t *m, const sdg_graph_wish_t *wish, sdg_graph_piece_t *piece) {
-  const sdg_graph_pattern_t *p = wish->pattern;
+static cudnnBackendDescriptor_t graph_make(maker_t *m,
+                                           const sdg_graph_extents_t *extents,
+                                           sdg_graph_piece_t *piece) {
+  const sdg_graph_pattern_t *p = extents->pattern;
   cudnnBackendDescriptor_t tensor[SDG_GRAPH_TENSORS_MAX][SDG_GRAPH_LEVELS];
   cudnnBackendDescriptor_t op[SDG_GRAPH_SLOTS_MAX];
   int64_t ops = 0;
-  tensors_make(m, wish, tensor, piece);
+  tensors_make(m, extents, tensor, piece);
   for (int n = 0; n < p->graph->node_count; n++)
     for (int level = 0; level < SDG_GRAPH_LEVELS; level++) {
       if (!(p->node_levels[n] >> level & 1))
@@ -182,7 +191,7 @@ graph_make(maker_t *m, const sdg_graph_wish_t *wish, sdg_graph_piece_t *piece) {
       if (ops == SDG_GRAPH_SLOTS_MAX)
         m->status = CUDNN_STATUS_NOT_SUPPORTED;
       else
-        op[ops++] = op_make(m, wish, n, level, tensor);
+        op[ops++] = op_make(m, extents, n, level, tensor);
     }
   cudnnBackendDescriptor_t graph =
       sdg_graph_make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -194,7 +203,7 @@ graph_make(maker_t *m, const sdg_graph_wish_t *wish, sdg_graph_piece_t *piece) {
   return graph;
 }
 
-sdg_status_t sdg_graph_piece_create(const sdg_graph_wish_t *wish,
+sdg_status_t sdg_graph_piece_create(const sdg_graph_extents_t *extents,
                                     const sdg_call_t *call,
                                     sdg_graph_piece_t **out, int *out_refusal) {
   const sdg_graph_execution_t *execution = sdg_graph_call_execution(call);
@@ -203,13 +212,13 @@ sdg_status_t sdg_graph_piece_create(const sdg_graph_wish_t *wish,
   SDG_TRY(SDG_ALLOCATE(piece, 1, "a graph's piece"));
   maker_t m = {.cudnn = sdg_cudnn_get(),
                .handle = (cudnnHandle_t)(uintptr_t)call->handle};
-  cudnnBackendDescriptor_t graph = graph_make(&m, wish, piece);
+  cudnnBackendDescriptor_t graph = graph_make(&m, extents, piece);
   int64_t bytes = 0;
   piece->plan = sdg_graph_plan_like(&m, graph, execution->plan,
                                     execution->config, &bytes);
   piece->workspace_bytes = (size_t)bytes;
   *out_refusal = (int)m.status;
-  sdg_graph_maker_fini(&m, piece->plan);
+  sdg_graph_descriptors_fini(&m, piece->plan);
   if (!*out_refusal) {
     *out = piece;
     return SDG_OK;
@@ -247,7 +256,7 @@ static cudnnStatus_t pack_make(sdg_graph_piece_t *piece, void *const *pointer,
 #undef SET
   sdg_graph_finalize(&m, piece->pack);
   cudnnStatus_t status = m.status;
-  sdg_graph_maker_fini(&m, status ? NULL : piece->pack);
+  sdg_graph_descriptors_fini(&m, status ? NULL : piece->pack);
   if (status) {
     piece->pack = NULL;
     return status;

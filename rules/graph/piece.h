@@ -13,12 +13,12 @@ typedef struct sdg_graph_shape {
 } sdg_graph_shape_t;
 
 /* What to build; large. */
-typedef struct sdg_graph_wish {
+typedef struct sdg_graph_extents {
   const sdg_graph_pattern_t *pattern;
   int64_t pre[SDG_DIMS_MAX], post[SDG_DIMS_MAX]; /* per spatial dimension */
   /* Of each tensor on each of its levels. */
   sdg_graph_shape_t shape[SDG_GRAPH_TENSORS_MAX][SDG_GRAPH_LEVELS];
-} sdg_graph_wish_t;
+} sdg_graph_extents_t;
 
 /* A tensor that the piece wants a pointer for. */
 typedef struct sdg_graph_slot {
@@ -44,7 +44,7 @@ typedef struct sdg_graph_piece {
  * whose numerical notes the program's engine has, too. *out_refusal: cuDNN's
  * status if no engine takes the piece; then *out is NULL and the result SDG_OK.
  * SDG_E_NO_MEMORY. The caller owns *out. */
-sdg_status_t sdg_graph_piece_create(const sdg_graph_wish_t *wish,
+sdg_status_t sdg_graph_piece_create(const sdg_graph_extents_t *extents,
                                     const sdg_call_t *call,
                                     sdg_graph_piece_t **out,
                                     int *out_refusal) SDG_MUST_CHECK;

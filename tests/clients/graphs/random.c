@@ -2,12 +2,14 @@
 // Random graphs with one convolution against loops in double precision:
 //   [scale, bias, relu ->] convolution of any kind [-> pointwise ops, one of
 //   which may read the convolution's own input; intermediate results may be
-//   written, too].
+//   written, too] [-> reductions].
 //
-// usage: random DIMENSION FIRST COUNT
+// usage: random DIMENSION FIRST COUNT [statistics | half]
 //   DIMENSION  N, D, H or W: with LAYER_VIEW=shard each rank (SUNDOG_RANK of
 //              SUNDOG_SIZE) has its piece of it
 //   FIRST      seed of the first graph; COUNT: how many
+//   half       tensors with memory are in half, but for sums
+//   statistics graphs may end in GEN_STATS, which a GPU takes in half only
 // Prints how many were computed, and the seed of one that is wrong. A graph
 // that is refused (CUDNN_STATUS_NOT_SUPPORTED) counts as none.
 #include <cuda_runtime_api.h>
@@ -15,6 +17,8 @@
 #include <string.h>
 
 #include "tests/clients/graphs/build.h"
+
+__extension__ typedef _Float16 half_t;
 
 enum { DIMS = 5, TENSORS = 24, OPS = 12, CHAIN = 4 };
 enum { X, W, Y, CONV_TENSORS };
@@ -30,8 +34,9 @@ static int64_t in(int64_t lo, int64_t hi) {
   return lo + (int64_t)(state % (uint64_t)(hi - lo + 1));
 }
 
-static float real(void) {
-  return (float)in(-1000, 1000) / 500;
+// A number that is exact in half.
+static double real(void) {
+  return (double)in(-512, 512) / 256;
 }
 
 // ---- graphs ----------------------------------------------------------------
@@ -39,15 +44,21 @@ static float real(void) {
 typedef struct {
   int64_t whole[DIMS], dim[DIMS], first[DIMS], stride[DIMS];
   bool is_virtual, is_result;
+  bool is_half;
   double *value;  // of the whole tensor, last dimension innermost
-  float *device;  // of the piece
-  int64_t places; // floats in device memory
+  void *device;   // of the piece
+  int64_t places; // elements in device memory
 } tensor_t;
 
 typedef struct {
   cudnnPointwiseMode_t mode;
   int x, b, y; // b -1: none
 } op_t;
+
+typedef struct {
+  cudnnReduceTensorOp_t op;
+  int x, y, squares; // squares -1: a reduction; else statistics
+} sum_t;
 
 typedef struct {
   int dims, kind; // of X, W, Y: the one that is computed
@@ -57,6 +68,8 @@ typedef struct {
   int tensors, conv[CONV_TENSORS];
   op_t op[OPS];
   int ops, before; // ops in front of the convolution
+  sum_t sum[2];
+  int sums;
 } graph_t;
 
 static int64_t count_of(const graph_t *g, const int64_t *dim) {
@@ -66,17 +79,20 @@ static int64_t count_of(const graph_t *g, const int64_t *dim) {
   return count;
 }
 
+static bool in_half, with_statistics;
+
 static int tensor_add(graph_t *g, const int64_t *whole, bool is_virtual,
                       bool is_result) {
   tensor_t *t = &g->tensor[g->tensors];
   memcpy(t->whole, whole, sizeof t->whole);
   t->is_virtual = is_virtual;
   t->is_result = is_result;
+  t->is_half = in_half && !is_virtual;
   int64_t count = count_of(g, whole);
   t->value = calloc((size_t)count, sizeof *t->value);
   CHECK(!t->value);
   for (int64_t i = 0; i < count && !is_result; i++)
-    t->value[i] = (double)real();
+    t->value[i] = real();
   return g->tensors++;
 }
 
@@ -120,6 +136,26 @@ static int chain(graph_t *g, int x, int length, bool ends, int residual) {
   return x;
 }
 
+static void statistics_add(graph_t *g, int x) {
+  int64_t dim[DIMS] = {1, 1, 1, 1, 1};
+  dim[1] = g->tensor[x].whole[1];
+  int y = tensor_add(g, dim, false, true);
+  int squares = tensor_add(g, dim, false, true);
+  g->sum[g->sums++] = (sum_t){CUDNN_REDUCE_TENSOR_ADD, x, y, squares};
+}
+
+static void sum_add(graph_t *g, int x) {
+  static const cudnnReduceTensorOp_t ops[] = {
+      CUDNN_REDUCE_TENSOR_ADD, CUDNN_REDUCE_TENSOR_MAX, CUDNN_REDUCE_TENSOR_MIN,
+      CUDNN_REDUCE_TENSOR_AMAX};
+  int64_t dim[DIMS] = {1, 1, 1, 1, 1};
+  for (int d = 0; d < g->dims; d++)
+    dim[d] = in(0, 2) ? 1 : g->tensor[x].whole[d];
+  int y = tensor_add(g, dim, false, true);
+  g->tensor[y].is_half = false;
+  g->sum[g->sums++] = (sum_t){ops[in(0, 3)], x, y, -1};
+}
+
 static graph_t drawn(char dimension, uint64_t seed) {
   graph_t g = {.groups = 1};
   state = seed * 0x9e3779b97f4a7c15u + 1;
@@ -161,7 +197,11 @@ static graph_t drawn(char dimension, uint64_t seed) {
   g.before = g.ops;
   bool is_virtual = length > 0 && in(0, 3);
   g.conv[g.kind] = tensor_add(&g, dim[g.kind], is_virtual, true);
-  (void)chain(&g, g.conv[g.kind], length, true, g.kind == Y ? own : -1);
+  int end = chain(&g, g.conv[g.kind], length, true, g.kind == Y ? own : -1);
+  for (int i = g.kind != W && in(0, 2) == 0 ? (int)in(1, 2) : 0; i > 0; i--)
+    sum_add(&g, end);
+  if (with_statistics && g.kind == Y && g.sums < 2)
+    statistics_add(&g, end);
   return g;
 }
 
@@ -237,6 +277,43 @@ static void conv_run(const graph_t *g) {
     }
 }
 
+static void statistics_run(const graph_t *g, const sum_t *sum) {
+  const tensor_t *x = &g->tensor[sum->x];
+  for (int64_t i = 0; i < count_of(g, x->whole); i++) {
+    int64_t at[DIMS];
+    place_of(g, x->whole, i, at);
+    g->tensor[sum->y].value[at[1]] += x->value[i];
+    g->tensor[sum->squares].value[at[1]] += x->value[i] * x->value[i];
+  }
+}
+
+static void sum_run(const graph_t *g, const sum_t *sum) {
+  const tensor_t *x = &g->tensor[sum->x], *y = &g->tensor[sum->y];
+  int64_t count = count_of(g, x->whole), results = count_of(g, y->whole);
+  for (int64_t i = 0; i < results; i++)
+    y->value[i] = sum->op == CUDNN_REDUCE_TENSOR_MAX   ? -INFINITY
+                  : sum->op == CUDNN_REDUCE_TENSOR_MIN ? INFINITY
+                                                       : 0;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t at[DIMS];
+    place_of(g, x->whole, i, at);
+    double v = x->value[i], *to = &y->value[index_of(g, y->whole, at)];
+    switch ((int)sum->op) {
+    case CUDNN_REDUCE_TENSOR_MAX:
+      *to = fmax(*to, v);
+      break;
+    case CUDNN_REDUCE_TENSOR_MIN:
+      *to = fmin(*to, v);
+      break;
+    case CUDNN_REDUCE_TENSOR_AMAX:
+      *to = fmax(*to, fabs(v));
+      break;
+    default:
+      *to += v;
+    }
+  }
+}
+
 // ---- pieces ----------------------------------------------------------------
 
 static int64_t number_of(const char *name, int64_t missing) {
@@ -288,8 +365,10 @@ static void tensor_put(const graph_t *g, tensor_t *t) {
   }
   t->places = packed;
   float *piece = calloc((size_t)packed, sizeof *piece);
-  CHECK(!piece);
-  CHECK(cudaMalloc((void **)&t->device, (size_t)packed * sizeof *piece));
+  half_t *half = calloc((size_t)packed, sizeof *half);
+  size_t bytes = (size_t)packed * (t->is_half ? sizeof *half : sizeof *piece);
+  CHECK(!piece || !half);
+  CHECK(cudaMalloc(&t->device, bytes));
   for (int64_t i = 0; i < packed; i++) {
     int64_t at[DIMS], place = 0;
     place_of(g, t->dim, i, at);
@@ -299,19 +378,24 @@ static void tensor_put(const graph_t *g, tensor_t *t) {
     }
     piece[place] =
         t->is_result ? NAN : (float)t->value[index_of(g, t->whole, at)];
+    half[place] = (half_t)piece[place];
   }
-  CHECK(cudaMemcpy(t->device, piece, (size_t)packed * sizeof *piece,
+  CHECK(cudaMemcpy(t->device, t->is_half ? (void *)half : piece, bytes,
                    cudaMemcpyHostToDevice));
+  free(half);
   free(piece);
 }
 
 // The largest difference, relative to the largest value.
 static double tensor_off(const graph_t *g, const tensor_t *t) {
   float *piece = malloc((size_t)t->places * sizeof *piece);
+  const half_t *half = (const void *)piece;
   double most = 0, size = 1;
   CHECK(!piece);
   CHECK(cudaDeviceSynchronize());
-  CHECK(cudaMemcpy(piece, t->device, (size_t)t->places * sizeof *piece,
+  CHECK(cudaMemcpy(piece, t->device,
+                   (size_t)t->places *
+                       (t->is_half ? sizeof *half : sizeof *piece),
                    cudaMemcpyDeviceToHost));
   for (int64_t i = 0; i < t->places; i++) {
     int64_t at[DIMS], place = 0;
@@ -321,7 +405,8 @@ static double tensor_off(const graph_t *g, const tensor_t *t) {
       at[d] += t->first[d];
     }
     double right = t->value[index_of(g, t->whole, at)];
-    double off = fabs((double)piece[place] - right);
+    double is = t->is_half ? (double)half[place] : (double)piece[place];
+    double off = fabs(is - right);
     most = off <= most ? most : off; // also if it is NaN
     size = fabs(right) > size ? fabs(right) : size;
   }
@@ -334,7 +419,7 @@ static double tensor_off(const graph_t *g, const tensor_t *t) {
 static build_t tensor_of(const graph_t *g, int t) {
   const tensor_t *tensor = &g->tensor[t];
   build_t made = build_create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  cudnnDataType_t type = tensor->is_half ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
   int64_t uid = t + 100, alignment = 16;
   BUILD_SET(made, TENSOR_DATA_TYPE, DATA_TYPE, 1, &type);
   BUILD_SET(made, TENSOR_DIMENSIONS, INT64, g->dims, tensor->dim);
@@ -377,8 +462,36 @@ static build_t conv_of(const graph_t *g, const build_t *tensor) {
   return op;
 }
 
+static build_t statistics_of(const sum_t *sum, const build_t *tensor) {
+  build_t op = build_create(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
+  BUILD_SET(op, OPERATION_GENSTATS_MODE, GENSTATS_MODE, 1, &mode);
+  BUILD_SET(op, OPERATION_GENSTATS_MATH_PREC, DATA_TYPE, 1, &type);
+  BUILD_GIVE(op, OPERATION_GENSTATS_XDESC, tensor[sum->x]);
+  BUILD_GIVE(op, OPERATION_GENSTATS_SUMDESC, tensor[sum->y]);
+  BUILD_GIVE(op, OPERATION_GENSTATS_SQSUMDESC, tensor[sum->squares]);
+  CHECK(cudnnBackendFinalize(op));
+  return op;
+}
+
+static build_t sum_of(const sum_t *sum, const build_t *tensor) {
+  build_t how = build_create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  build_t op = build_create(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  BUILD_SET(how, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1, &sum->op);
+  BUILD_SET(how, REDUCTION_COMP_TYPE, DATA_TYPE, 1, &type);
+  CHECK(cudnnBackendFinalize(how));
+  BUILD_GIVE(op, OPERATION_REDUCTION_DESC, how);
+  BUILD_GIVE(op, OPERATION_REDUCTION_XDESC, tensor[sum->x]);
+  BUILD_GIVE(op, OPERATION_REDUCTION_YDESC, tensor[sum->y]);
+  CHECK(cudnnBackendFinalize(op));
+  build_destroy(how);
+  return op;
+}
+
 static build_t graph_of(cudnnHandle_t handle, const graph_t *g) {
-  build_t tensor[TENSORS], op[OPS + 1];
+  build_t tensor[TENSORS], op[OPS + 3];
   int count = 0;
   for (int t = 0; t < g->tensors; t++)
     tensor[t] = tensor_of(g, t);
@@ -390,6 +503,9 @@ static build_t graph_of(cudnnHandle_t handle, const graph_t *g) {
                                     g->op[i].b < 0 ? NULL : tensor[g->op[i].b],
                                     tensor[g->op[i].y]);
   }
+  for (int i = 0; i < g->sums; i++)
+    op[count++] = g->sum[i].squares < 0 ? sum_of(&g->sum[i], tensor)
+                                        : statistics_of(&g->sum[i], tensor);
   for (int t = 0; t < g->tensors; t++)
     build_destroy(tensor[t]);
   return build_graph(handle, op, count);
@@ -432,6 +548,8 @@ static bool graph_run(cudnnHandle_t handle, char dimension, uint64_t seed) {
   conv_run(&g);
   for (int i = g.before; i < g.ops; i++)
     op_run(&g, &g.op[i]);
+  for (int i = 0; i < g.sums; i++)
+    (g.sum[i].squares < 0 ? sum_run : statistics_run)(&g, &g.sum[i]);
   pieces_cut(&g, dimension);
   for (int t = 0; t < g.tensors; t++)
     tensor_put(&g, &g.tensor[t]);
@@ -440,7 +558,7 @@ static bool graph_run(cudnnHandle_t handle, char dimension, uint64_t seed) {
     double off = g.tensor[t].is_result && !g.tensor[t].is_virtual
                      ? tensor_off(&g, &g.tensor[t])
                      : 0;
-    if (!(off <= 2e-5)) {
+    if (!(off <= (in_half ? 5e-3 : 2e-5))) {
       fprintf(stderr, "random %c %lu 1: wrong: tensor %d off by %.1e\n",
               dimension, (unsigned long)seed, t, off);
       exit(EXIT_FAILURE);
@@ -452,7 +570,9 @@ static bool graph_run(cudnnHandle_t handle, char dimension, uint64_t seed) {
 
 int main(int words, char **word) {
   cudnnHandle_t handle;
-  CHECK(words != 4);
+  CHECK(words < 4);
+  with_statistics = words > 4 && strcmp(word[4], "statistics") == 0;
+  in_half = words > 4 && strcmp(word[4], "half") == 0;
   uint64_t first = strtoull(word[2], NULL, 10);
   uint64_t count = strtoull(word[3], NULL, 10), ran = 0;
   CHECK(cudnnCreate(&handle));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors of cuDNN's backend API, and the choice of an engine.
-#include "rules/graph/maker.h"
+#include "rules/graph/descriptors.h"
 
 #include <stdlib.h>
 
-typedef sdg_graph_maker_t maker_t;
+typedef sdg_graph_descriptors_t maker_t;
 typedef cudnnBackendDescriptor_t descriptor_t;
 
 enum { NOTES_MAX = 32, CONFIGS_MAX = 64 };
@@ -45,7 +45,7 @@ void sdg_graph_finalize(maker_t *m, descriptor_t descriptor) {
     m->status = m->cudnn->cudnnBackendFinalize(descriptor);
 }
 
-void sdg_graph_maker_fini(maker_t *m, descriptor_t kept) {
+void sdg_graph_descriptors_fini(maker_t *m, descriptor_t kept) {
   for (int i = m->count; i-- > 0;)
     if (m->made[i] != kept)
       (void)m->cudnn->cudnnBackendDestroyDescriptor(m->made[i]);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sub-call that runs a piece, and the ranks' agreement that all have one.
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/graph/maker.h"
+#include "rules/kit/subcall.h"
+#include "rules/vendor/vendor.h"
+#include "src/exchange/exec.h"
+#include "src/job/job.h"
+#include "src/job/thread.h"
+
+// What a plan stores: the piece, and where each of its tensors is.
+typedef struct stored {
+  sdg_graph_piece_t *piece;
+  int slab[SDG_GRAPH_SLOTS_MAX]; // -1: by value
+  sdg_box_t box[SDG_GRAPH_SLOTS_MAX];
+} stored_t;
+
+static cudnnStatus_t stored_run(const sdg_subcall_run_t *run) {
+  const stored_t *stored = run->op;
+  const sdg_graph_execution_t *execution = sdg_graph_call_execution(run->call);
+  void *pointer[SDG_GRAPH_SLOTS_MAX];
+  for (int i = 0; i < stored->piece->slots; i++)
+    pointer[i] =
+        stored->slab[i] < 0
+            ? execution->pointer[stored->piece->slot[i].tensor]
+            : sdg_exec_element(run->exec, stored->slab[i], &stored->box[i]);
+  return sdg_graph_piece_run(stored->piece, run->handle, pointer,
+                             run->workspace);
+}
+
+static void stored_destroy(void *op) {
+  stored_t *stored = op;
+  sdg_graph_piece_destroy(stored->piece);
+  free(stored);
+}
+
+// *out_refusal: cuDNN's status if no engine takes the piece.
+sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m, int *out_refusal) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  sdg_graph_piece_t *piece;
+  stored_t *stored;
+  // The windows see padding only, or no output sees the rows: no extents of the
+  // piece say that.
+  if (sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_X]) ||
+      sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_Y])) {
+    *out_refusal = CUDNN_STATUS_NOT_SUPPORTED;
+    return SDG_OK;
+  }
+  SDG_TRY(SDG_ALLOCATE(m->extents, 1, "a plan"));
+  SDG_TRY(sdg_graph_extents_fill(m));
+  SDG_TRY(sdg_graph_piece_create(m->extents, m->call, &piece, out_refusal));
+  if (!piece)
+    return SDG_OK;
+  sdg_status_t status = SDG_ALLOCATE(stored, 1, "a plan");
+  if (status != SDG_OK) {
+    sdg_graph_piece_destroy(piece);
+    return status;
+  }
+  stored->piece = piece;
+  for (int i = 0; i < piece->slots; i++) {
+    int operand = sdg_graph_operand_of(p, piece->slot[i].tensor);
+    stored->slab[i] =
+        operand < 0 ? -1 : sdg_graph_slab_of(m, operand, piece->slot[i].level);
+    if (operand >= 0)
+      stored->box[i] = sdg_graph_slot_box(m, operand, piece->slot[i].level);
+  }
+  sdg_subcall_t sub = {.fn = stored_run,
+                       .op = stored,
+                       .op_destroy = stored_destroy,
+                       .workspace_bytes = piece->workspace_bytes};
+  return sdg_subcall_keep(m->plan, &sub, &m->call_index);
+}
+
+// ---- what the ranks agree on -----------------------------------------------
+
+// The first rank's status whose cuDNN has no engine for its piece; 0: all have
+// one. Without this the others would wait for messages that do not come: all
+// learn of it before anything is enqueued.
+sdg_status_t sdg_graph_refusals_gather(const sdg_call_t *call, int mine,
+                                       int *out_refusal, int *out_rank) {
+  const sdg_group_t *group = sdg_job_group();
+  sdg_records_t all;
+  char at[96];
+  *out_refusal = mine;
+  *out_rank = sdg_job_rank();
+  if (group->count < 2)
+    return SDG_OK;
+  *out_refusal = 0;
+  sdg_job_call(at, sizeof at);
+  SDG_TRY(sdg_job_gather(sdg_channel_get(), &mine, sizeof mine, at, &all));
+  sdg_status_t status = SDG_OK;
+  for (int r = 0; r < group->count && status == SDG_OK; r++) {
+    int theirs = 0;
+    if (all.bytes[r] != sizeof theirs)
+      status = sdg_fail(SDG_E_DIVERGED, "%s: rank %d makes another call",
+                        call->entry_name, group->rank[r]);
+    else
+      memcpy(&theirs, all.data[r], sizeof theirs);
+    if (theirs && !*out_refusal) {
+      *out_refusal = theirs;
+      *out_rank = group->rank[r];
+    }
+  }
+  sdg_records_free(&all);
+  return status;
+}

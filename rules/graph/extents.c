@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Extents and strides of a piece's tensors.
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/graph/maker.h"
+
+// The slab of an operand on a level.
+int sdg_graph_slab_of(const sdg_graph_maker_t *m, int index,
+                      sdg_graph_level_t level) {
+  for (int i = 0; i < m->inputs; i++)
+    if (m->input[i].operand == index && level == m->haloed &&
+        m->input[i].assembled >= 0)
+      return m->input[i].assembled;
+  for (int i = 0; i < m->sums; i++)
+    if (m->sum[i].operand == index)
+      return m->sum[i].part;
+  return m->operand_slab[index];
+}
+
+// The box of an operand on a level, in the coordinates of its slab.
+sdg_box_t sdg_graph_slot_box(const sdg_graph_maker_t *m, int index,
+                             sdg_graph_level_t level) {
+  for (int i = 0; i < m->sums; i++)
+    if (m->sum[i].operand == index)
+      return m->sum[i].box;
+  if (level == SDG_GRAPH_LEVEL_W)
+    return sdg_operand_box(&m->call->operand[index]);
+  return sdg_graph_operand_box(m->call, m->tagging, index,
+                               &m->boxes.level[level]);
+}
+
+int sdg_graph_operand_of(const sdg_graph_pattern_t *p, int t) {
+  int i = 0;
+  while (i < p->operands && p->operand[i] != t)
+    i++;
+  return i < p->operands ? i : -1;
+}
+
+// Those of all that is computed of the convolution's result.
+static void result_extents(const sdg_graph_maker_t *m, int64_t *out) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  if (p->result >= 0) {
+    sdg_graph_operand_extents(m->call, m->tagging, p->result, out);
+    return;
+  }
+  for (int d = 0; d < m->conv.op.dims; d++)
+    out[d] = sdg_placement_extent(&m->conv.op.y_placement, d);
+}
+
+// Global extents of all tensors: those of operands are known, pointwise ops
+// pass on the larger one of their inputs'.
+static void extents_find(const sdg_graph_maker_t *m,
+                         int64_t (*extent)[SDG_DIMS_MAX]) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_t *graph = p->graph;
+  for (int t = 0; t < graph->tensor_count; t++) {
+    int operand = sdg_graph_operand_of(p, t);
+    memcpy(extent[t], graph->tensor[t].dim, sizeof extent[t]);
+    if (operand >= 0)
+      sdg_graph_operand_extents(m->call, m->tagging, operand, extent[t]);
+  }
+  for (int n = 0; n < graph->node_count; n++) {
+    const sdg_graph_node_t *node = &graph->node[n];
+    int64_t most[SDG_DIMS_MAX] = {0};
+    for (int i = 0; i < node->operand_count; i++)
+      for (int d = 0; !sdg_graph_writes(node, node->operand[i].name) &&
+                      d < graph->tensor[node->operand[i].tensor].rank;
+           d++)
+        if (extent[node->operand[i].tensor][d] > most[d])
+          most[d] = extent[node->operand[i].tensor][d];
+    for (int i = 0; i < node->operand_count; i++) {
+      int t = node->operand[i].tensor;
+      if (!sdg_graph_writes(node, node->operand[i].name) ||
+          sdg_graph_operand_of(p, t) >= 0)
+        continue;
+      if (p->node_levels[n] & SDG_GRAPH_AFTER)
+        result_extents(m, extent[t]);
+      else
+        memcpy(extent[t], most, sizeof extent[t]);
+    }
+  }
+}
+
+// Strides of a tensor without memory: packed, its dimensions nest as the
+// program's do; where extents of 1 hide that, as those of the first activation.
+static void virtual_stride(const sdg_graph_maker_t *m,
+                           const sdg_graph_tensor_t *tensor,
+                           sdg_graph_shape_t *shape) {
+  sdg_box_t box = {.dims = tensor->rank};
+  const int64_t *like = tensor->stride;
+  for (int d = 0; d < tensor->rank; d++) {
+    box.dim[d] = (sdg_range_t){0, shape->dim[d]};
+    if (tensor->dim[d] == 1)
+      like = sdg_operand_nesting(&m->call->operand[0]);
+  }
+  sdg_slab_pack(&box, like, shape->stride);
+}
+
+static void shape_fill(const sdg_graph_maker_t *m, int t,
+                       sdg_graph_level_t level, const int64_t *extent) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_tensor_t *tensor = &p->graph->tensor[t];
+  sdg_graph_shape_t *shape = &m->extents->shape[t][level];
+  const sdg_box_t *box = &m->boxes.level[level];
+  int operand = sdg_graph_operand_of(p, t);
+  memcpy(shape->dim, tensor->dim, sizeof shape->dim);
+  memcpy(shape->stride, tensor->stride, sizeof shape->stride);
+  shape->alignment = tensor->alignment;
+  if (tensor->is_by_value)
+    return;
+  if (operand < 0) {
+    for (int d = 0; d < tensor->rank && level != SDG_GRAPH_LEVEL_W; d++)
+      if (d != 1)
+        shape->dim[d] = extent[d] == 1 ? 1 : box->dim[d].hi - box->dim[d].lo;
+    virtual_stride(m, tensor, shape);
+    return;
+  }
+  const sdg_slab_t *slab = &m->plan->slab[sdg_graph_slab_of(m, operand, level)];
+  sdg_box_t at = sdg_graph_slot_box(m, operand, level);
+  int64_t offset = 0; // elements
+  memcpy(shape->stride, slab->stride, sizeof shape->stride);
+  for (int d = 0; d < at.dims; d++)
+    shape->dim[d] = at.dim[d].hi - at.dim[d].lo;
+  for (int d = 0; d < at.dims; d++)
+    offset += (at.dim[d].lo - slab->box.dim[d].lo) * slab->stride[d];
+  while (offset * slab->elem_bytes % shape->alignment != 0)
+    shape->alignment /= 2;
+}
+
+sdg_status_t sdg_graph_extents_fill(sdg_graph_maker_t *m) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  int64_t(*extent)[SDG_DIMS_MAX];
+  SDG_TRY(SDG_ALLOCATE(extent, p->graph->tensor_count, "a plan"));
+  extents_find(m, extent);
+  m->extents->pattern = p;
+  memcpy(m->extents->pre, m->boxes.pre, sizeof m->extents->pre);
+  memcpy(m->extents->post, m->boxes.post, sizeof m->extents->post);
+  for (int t = 0; t < p->graph->tensor_count; t++)
+    for (int level = 0; level < SDG_GRAPH_LEVELS; level++)
+      if (p->tensor_levels[t] >> level & 1)
+        shape_fill(m, t, (sdg_graph_level_t)level, extent[t]);
+  free(extent);
+  return SDG_OK;
+}

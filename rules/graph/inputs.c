@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs of a graph that need rows of other ranks: messages, and assembled
+// tensors.
+#include <stdlib.h>
+
+#include "rules/graph/maker.h"
+#include "rules/place/tagging.h"
+#include "rules/window/plan.h"
+
+static sdg_box_t own_box(const sdg_graph_maker_t *m, int index, int rank) {
+  const sdg_placement_t *placement = &m->tagging->placement[index];
+  if (placement->dims && !m->whole)
+    return sdg_placement_box(placement, m->tagging->mesh, rank);
+  return sdg_operand_box(&m->call->operand[index]);
+}
+
+static sdg_status_t transfer_fill(const sdg_graph_maker_t *m,
+                                  sdg_graph_input_t *input) {
+  const sdg_tagging_t *tagging = m->tagging;
+  size_t ranks = (size_t)tagging->ranks;
+  int64_t period[SDG_DIMS_MAX] = {0};
+  sdg_box_t *owned;
+  SDG_TRY(SDG_ALLOCATE(owned, 2 * ranks, "boxes of %d ranks", tagging->ranks));
+  sdg_box_t *need = owned + ranks;
+  for (int d = 0; d < m->conv.op.dims; d++)
+    if (m->conv.op.dim[d].wrap)
+      period[d] = m->conv.op.dim[d].x_extent;
+  for (int r = 0; r < tagging->ranks; r++) {
+    int rank = tagging->rank_list[r];
+    sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->conv, tagging, rank);
+    owned[r] = own_box(m, input->operand, rank);
+    // Rows of zeros come from nowhere.
+    sdg_box_t domain =
+        sdg_window_op_domain(&m->conv.op, &boxes.level[m->haloed]);
+    if (m->conv.zero_rows)
+      boxes.level[m->haloed] =
+          sdg_box_intersect(&boxes.level[m->haloed], &domain);
+    need[r] = sdg_graph_operand_box(m->call, tagging, input->operand,
+                                    &boxes.level[m->haloed]);
+    input->communicates |=
+        tagging->ranks > 1 && !sdg_box_contains(&owned[r], &need[r]);
+  }
+  sdg_status_t status = sdg_transfer_plan(
+      owned, need, tagging->ranks, tagging->me, period, &input->transfer);
+  free(owned);
+  return status;
+}
+
+static sdg_status_t input_add(sdg_graph_maker_t *m, int index) {
+  sdg_graph_input_t *input = &m->input[m->inputs++];
+  *input = (sdg_graph_input_t){
+      .operand = index, .own = m->operand_slab[index], .assembled = -1};
+  SDG_TRY(transfer_fill(m, input));
+  sdg_box_t own = own_box(m, index, m->tagging->rank);
+  sdg_box_t need = sdg_graph_operand_box(m->call, m->tagging, index,
+                                         &m->boxes.level[m->haloed]);
+  if (!sdg_box_equal(&own, &need) && !sdg_box_empty(&need))
+    SDG_TRY(sdg_plan_scratch(m->plan, &need, input->own, &input->assembled));
+  return SDG_ALLOCATE(input->message, input->transfer.recvs + 1, "a plan");
+}
+
+sdg_status_t sdg_graph_inputs_open(sdg_graph_maker_t *m) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  for (int i = 0; i < m->call->operands; i++) {
+    sdg_box_t own = own_box(m, i, m->tagging->rank);
+    SDG_TRY(sdg_plan_operand(m->plan, m->call, i, &own, &m->operand_slab[i]));
+    if (!m->whole && !m->call->operand[i].is_output &&
+        (p->tensor_levels[p->operand[i]] >> m->haloed & 1))
+      SDG_TRY(input_add(m, i));
+  }
+  for (int i = 0; i < m->inputs; i++)
+    if (m->input[i].communicates)
+      m->plan->axes = m->tagging->axes;
+  return m->plan->axes ? sdg_tagging_sure(m->call, m->tagging) : SDG_OK;
+}
+
+sdg_status_t sdg_graph_inputs_assemble(sdg_graph_maker_t *m) {
+  for (int i = 0; i < m->inputs; i++) {
+    sdg_graph_input_t *input = &m->input[i];
+    int into = input->assembled < 0 ? SDG_SLAB_SCRATCH : input->assembled;
+    SDG_TRY(sdg_plan_messages(m->plan, &input->transfer, input->own, &into,
+                              input->assembled < 0 ? 0 : 1, input->message));
+  }
+  SDG_TRY(sdg_plan_exchange(m->plan));
+  for (int i = 0; i < m->inputs; i++) {
+    const sdg_graph_input_t *input = &m->input[i];
+    if (input->assembled < 0)
+      continue;
+    sdg_box_t domain = m->plan->slab[input->assembled].box;
+    if (m->conv.zero_rows)
+      domain = sdg_window_op_domain(&m->conv.op, &domain);
+    SDG_TRY(sdg_window_assemble_own(m->plan, &input->transfer, &domain,
+                                    input->own, input->assembled,
+                                    SDG_COPY_ACTIVATION));
+  }
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  for (int i = 0; i < m->inputs; i++)
+    if (m->input[i].assembled >= 0)
+      SDG_TRY(sdg_window_assemble_received(m->plan, &m->input[i].transfer,
+                                           m->input[i].message,
+                                           m->input[i].assembled));
+  return SDG_OK;
+}
+
+void sdg_graph_inputs_fini(sdg_graph_maker_t *m) {
+  for (int i = 0; i < m->inputs; i++) {
+    sdg_transfer_fini(&m->input[i].transfer);
+    free(m->input[i].message);
+  }
+}

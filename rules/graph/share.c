@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of graphs in the whole view: pieces in place.
+#include <stdlib.h>
+
+#include "rules/graph/maker.h"
+#include "rules/graph/plan.h"
+#include "rules/place/tagging.h"
+
+static void box_hull(const sdg_box_t *more, sdg_box_t *io_box) {
+  if (sdg_box_empty(more))
+    return;
+  if (sdg_box_empty(io_box))
+    *io_box = *more;
+  for (int d = 0; d < more->dims; d++) {
+    if (more->dim[d].lo < io_box->dim[d].lo)
+      io_box->dim[d].lo = more->dim[d].lo;
+    if (more->dim[d].hi > io_box->dim[d].hi)
+      io_box->dim[d].hi = more->dim[d].hi;
+  }
+}
+
+// What each rank of the job reads of an input: its boxes on all levels.
+static sdg_status_t reads_fill(const sdg_graph_maker_t *m, sdg_share_t *share,
+                               int index) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  unsigned levels = p->tensor_levels[p->operand[index]];
+  sdg_box_t *box;
+  if (levels >> SDG_GRAPH_LEVEL_W & 1)
+    return SDG_OK; // all of it
+  SDG_TRY(sdg_share_reads(share, index, &box));
+  for (int r = 0; r < share->ranks; r++) {
+    sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->conv, m->tagging, r);
+    box[r].dims = m->conv.op.dims;
+    for (int level = 0; level < SDG_GRAPH_LEVEL_W; level++) {
+      sdg_box_t need = sdg_graph_operand_box(m->call, m->tagging, index,
+                                             &boxes.level[level]);
+      if ((levels >> level & 1) && !sdg_box_empty(&boxes.level[level]))
+        box_hull(&need, &box[r]);
+    }
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t share_fill(const sdg_graph_maker_t *m, sdg_share_t *share) {
+  const sdg_placement_t *place = sdg_graph_result_place(&m->conv, m->tagging);
+  for (int i = 0; i < m->call->operands; i++) {
+    const sdg_graph_pattern_t *p = m->conv.pattern;
+    bool output = m->call->operand[i].is_output;
+    bool sum = p->tensor_levels[p->operand[i]] & SDG_GRAPH_SUM;
+    if (output && place && !sum)
+      SDG_TRY(sdg_share_output(share, i, place));
+    else if (output)
+      SDG_TRY(sdg_gradient_sum_share(share, m->call, i,
+                                     sdg_graph_no_beta(m->call)));
+    else
+      SDG_TRY(reads_fill(m, share, i));
+  }
+  return SDG_OK;
+}
+
+// *out_refusal: the status of a rank without an engine, or of results that are
+// reduced and split.
+static sdg_status_t whole_make(sdg_graph_maker_t *m, int *out_refusal) {
+  int mine = 0, rank;
+  m->idle = sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_X]) &&
+            sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_Y]);
+  SDG_TRY(sdg_plan_create("window", &m->plan));
+  SDG_TRY(sdg_subcalls_open(m->plan, m->call));
+  SDG_TRY(sdg_graph_inputs_open(m));
+  SDG_TRY(sdg_graph_sums_open(m));
+  if (!sdg_graph_sums_everyones(m)) { // the same on all ranks
+    *out_refusal = CUDNN_STATUS_NOT_SUPPORTED;
+    return SDG_OK;
+  }
+  if (!m->idle)
+    SDG_TRY(sdg_graph_piece_open(m, &mine));
+  SDG_TRY(sdg_graph_refusals_gather(m->call, mine, out_refusal, &rank));
+  if (*out_refusal)
+    return SDG_OK;
+  if (!m->idle)
+    SDG_TRY(sdg_plan_call(m->plan, m->call_index));
+  return sdg_graph_sums_close(m);
+}
+
+static sdg_status_t share_make(sdg_graph_maker_t *m, sdg_plan_t **out_plan) {
+  sdg_share_t *share;
+  int refusal = 0;
+  m->boxes = sdg_graph_boxes(&m->conv, m->tagging, m->tagging->rank);
+  SDG_TRY(sdg_graph_period_check(m, true));
+  SDG_TRY(sdg_share_create(sdg_mesh_ranks(m->tagging->mesh), &share));
+  sdg_status_t status = share_fill(m, share);
+  if (status == SDG_OK)
+    status = whole_make(m, &refusal);
+  // Every rank carries out all of it.
+  if (status == SDG_OK && refusal) {
+    sdg_plan_destroy(m->plan);
+    sdg_share_destroy(share);
+    return SDG_OK;
+  }
+  status = sdg_plan_finish(m->plan, status, out_plan);
+  return sdg_plan_finish_share(share, status, out_plan);
+}
+
+sdg_status_t sdg_graph_share(const sdg_call_t *call,
+                             const sdg_tagging_t *tagging,
+                             sdg_plan_t **out_plan) {
+  struct {
+    sdg_graph_maker_t maker;
+    sdg_tagging_t placed; // with the placement of a data gradient
+  } * all;
+  bool can;
+  *out_plan = NULL;
+  SDG_TRY(SDG_ALLOCATE(all, 1, "a plan"));
+  sdg_graph_maker_t *m = &all->maker;
+  all->placed = *tagging;
+  m->call = call;
+  m->tagging = &all->placed;
+  m->whole = true;
+  sdg_status_t status =
+      sdg_graph_conv_init_whole(call, &all->placed, &m->conv, &can);
+  if (status == SDG_OK && can) {
+    status = share_make(m, out_plan);
+    sdg_graph_conv_fini(&m->conv);
+    if (m->conv.pattern->kind == SDG_GRAPH_DGRAD)
+      sdg_placement_fini(&all->placed.placement[m->conv.spec.x]);
+  }
+  free(m->extents);
+  free(all);
+  return status;
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results of which each rank has a part: filter gradients, reductions,
+// statistics.
+//
+// Sums and products are combined by one reduction over the ranks. For extremes
+// the ranks gather all parts and reduce these with the vendor's
+// function, as rules/reduce does for ReduceTensor.
+#include <math.h>
+#include <string.h>
+
+#include "rules/graph/maker.h"
+#include "rules/kit/subcall.h"
+#include "rules/place/tagging.h"
+
+const void *sdg_graph_no_beta(const sdg_call_t *call) {
+  static const double zero = 0; // and 0 as a float
+  (void)call;
+  return &zero;
+}
+
+// ---- how parts are combined ------------------------------------------------
+
+typedef struct how {
+  bool gathers;
+  sdg_combine_t combine; // otherwise
+  double nothing;        // the part of a rank without elements
+} how_t;
+
+static how_t how_of(cudnnReduceTensorOp_t op) {
+  switch (op) {
+  case CUDNN_REDUCE_TENSOR_MIN:
+    return (how_t){true, 0, INFINITY};
+  case CUDNN_REDUCE_TENSOR_MAX:
+    return (how_t){true, 0, -INFINITY};
+  case CUDNN_REDUCE_TENSOR_AMAX:
+    return (how_t){true, 0, 0};
+  case CUDNN_REDUCE_TENSOR_MUL:
+    return (how_t){false, SDG_COMBINE_PRODUCT, 1};
+  default:
+    return (how_t){false, SDG_COMBINE_SUM, 0};
+  }
+}
+
+// The operator of the node that writes an operand; statistics are sums.
+static cudnnReduceTensorOp_t op_of(const sdg_graph_pattern_t *p, int index) {
+  const sdg_graph_node_t *node = &p->graph->node[p->writer[p->operand[index]]];
+  return (cudnnReduceTensorOp_t)sdg_graph_integer(
+      node, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_ADD);
+}
+
+// ---- where the piece writes ------------------------------------------------
+
+static const sdg_placement_t *level_place(const sdg_graph_maker_t *m) {
+  return m->conv.pattern->after == SDG_GRAPH_LEVEL_X
+             ? &m->tagging->placement[m->conv.spec.x]
+             : &m->conv.op.y_placement;
+}
+
+static sdg_status_t reduction_open(sdg_graph_maker_t *m, int index,
+                                   sdg_graph_sum_t *sum) {
+  const sdg_placement_t *like = level_place(m);
+  const sdg_operand_t *operand = &m->call->operand[index];
+  const sdg_box_t *own = &m->boxes.level[m->conv.pattern->after];
+  bool reduced[SDG_DIMS_MAX] = {false};
+  int64_t extent[SDG_DIMS_MAX];
+  sdg_graph_operand_extents(m->call, m->tagging, index, extent);
+  *sum = (sdg_graph_sum_t){.operand = index,
+                           .op = op_of(m->conv.pattern, index),
+                           .part = m->operand_slab[index],
+                           .field.dims = like->dims,
+                           .along = -1};
+  for (int d = 0; d < like->dims; d++) {
+    bool split = like->split[d].axes > 0;
+    reduced[d] = extent[d] == 1;
+    sum->field.dim[d] =
+        split && !reduced[d] ? own->dim[d] : (sdg_range_t){0, extent[d]};
+    if (split && reduced[d])
+      sum->along = d;
+  }
+  sum->box = sum->field;
+  sdg_merge_init(m->tagging, like, reduced, &sum->merge);
+  if (!sum->merge.axes)
+    return SDG_OK;
+  if (sdg_merge_type(operand->type) < 0)
+    return sdg_fail(SDG_E_TENSOR_TYPE, "a sum of %s", m->call->entry_name);
+  if (!m->whole)
+    SDG_TRY(sdg_tagging_sure(m->call, m->tagging));
+  return sdg_plan_scratch(m->plan, &sum->field, m->operand_slab[index],
+                          &sum->part);
+}
+
+static sdg_status_t gradient_open(sdg_graph_maker_t *m, int index,
+                                  sdg_graph_sum_t *sum) {
+  *sum = (sdg_graph_sum_t){.operand = index,
+                           .is_gradient = true,
+                           .box = sdg_operand_box(&m->call->operand[index])};
+  SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, index, m->tagging->sum_axes,
+                                sdg_graph_no_beta, &sum->gradient));
+  sum->part = sum->gradient.part;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_graph_sums_open(sdg_graph_maker_t *m) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  for (int i = 0; i < m->call->operands; i++) {
+    if (!m->call->operand[i].is_output)
+      continue;
+    if (p->kind == SDG_GRAPH_WGRAD)
+      SDG_TRY(gradient_open(m, i, &m->sum[m->sums++]));
+    else if (p->tensor_levels[p->operand[i]] & SDG_GRAPH_SUM)
+      SDG_TRY(reduction_open(m, i, &m->sum[m->sums++]));
+  }
+  return SDG_OK;
+}
+
+bool sdg_graph_sums_any(const sdg_graph_maker_t *m) {
+  for (int i = 0; i < m->sums; i++)
+    if (m->sum[i].is_gradient ? m->tagging->sum_axes != 0
+                              : m->sum[i].merge.axes != 0)
+      return true;
+  return false;
+}
+
+bool sdg_graph_sums_everyones(const sdg_graph_maker_t *m) {
+  const sdg_placement_t *like = level_place(m);
+  for (int i = 0; i < m->sums; i++)
+    for (int d = 0; !m->sum[i].is_gradient && d < like->dims; d++)
+      if (like->split[d].axes &&
+          m->call->operand[m->sum[i].operand].extent[d] != 1)
+        return false;
+  return true;
+}
+
+// ---- combining -------------------------------------------------------------
+
+static sdg_status_t reduction_close(sdg_graph_maker_t *m,
+                                    const sdg_graph_sum_t *sum) {
+  const sdg_operand_t *operand = &m->call->operand[sum->operand];
+  how_t how = how_of(sum->op);
+  sdg_type_t type = sdg_merge_type(operand->type);
+  int ranks = sum->merge.ranks;
+  sdg_subcall_tensor_t fields;
+  SDG_TRY(sdg_merge_fields(m->plan, &sum->field, sum->along,
+                           how.gathers ? ranks + 1 : 1, sum->part, type,
+                           &fields));
+  sdg_subcall_tensor_t all = sdg_merge_slot(&fields, sum->along, 0, 1),
+                       own = all;
+  if (how.gathers) {
+    // Zeros where other ranks have their parts, so that a sum gathers.
+    SDG_TRY(sdg_plan_zero(m->plan, SDG_LANE_MAIN, fields.slab, &fields.box));
+    own = sdg_merge_slot(&fields, sum->along, sum->merge.me, 1);
+  }
+  sdg_subcall_tensor_t part =
+      sdg_subcall_slab(m->plan, sum->part, operand->type);
+  SDG_TRY(m->idle ? sdg_subcall_set(m->plan, how.nothing, &own)
+                  : sdg_subcall_transform(m->plan, 1, &part, 0, &own));
+  m->plan->reduce_axes = sum->merge.axes;
+  SDG_TRY(sdg_plan_reduce(m->plan, fields.slab, type,
+                          how.gathers ? SDG_COMBINE_SUM : how.combine));
+  SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  if (how.gathers) {
+    sdg_subcall_tensor_t parts = sdg_merge_slot(&fields, sum->along, 0, ranks);
+    all = sdg_merge_slot(&fields, sum->along, ranks, 1);
+    SDG_TRY(
+        sdg_subcall_reduce_extreme(m->plan, sum->op, false, 1, &parts, &all));
+  }
+  sdg_subcall_tensor_t result =
+      sdg_subcall_slab(m->plan, m->operand_slab[sum->operand], operand->type);
+  result.box = sum->field;
+  return sdg_subcall_transform(m->plan, 1, &all, 0, &result);
+}
+
+sdg_status_t sdg_graph_sums_close(sdg_graph_maker_t *m) {
+  for (int i = 0; i < m->sums; i++) {
+    const sdg_graph_sum_t *sum = &m->sum[i];
+    if (sum->is_gradient) {
+      m->plan->reduce_axes = m->tagging->sum_axes;
+      if (m->idle)
+        SDG_TRY(sdg_gradient_sum_prefill(m->plan, m->call, &sum->gradient));
+      SDG_TRY(sdg_gradient_sum_close(m->plan, m->call, &sum->gradient));
+    } else if (sum->merge.axes) {
+      SDG_TRY(reduction_close(m, sum));
+    }
+  }
+  return SDG_OK;
+}
