@@ -44,7 +44,7 @@ static void line_write(char *text, size_t bytes) {
 
 // What `auto` compared, if the plan has the strategy that is cheaper. An
 // example: "auto: beside the call itself extend costs the slowest rank 31 us,
-// repair 52.8 us (SUNDOG_COST=1.3e+12,5,42)".
+// repair 52.8 us (SUNDOG_COST=1.3e+12,5,42,64)".
 static bool price_write(const sdg_plan_t *plan, char *out, size_t out_bytes) {
   const sdg_price_t *price = &plan->price;
   bool extend = price->extend_us < price->repair_us;
@@ -54,12 +54,12 @@ static bool price_write(const sdg_plan_t *plan, char *out, size_t out_bytes) {
     return false;
   snprintf(out, out_bytes,
            "auto: beside the call itself %s costs the slowest rank %.3g us, %s "
-           "%.3g us (SUNDOG_COST=%g,%g,%g)",
+           "%.3g us (SUNDOG_COST=%g,%g,%g,%g)",
            extend ? "extend" : "repair",
            extend ? price->extend_us : price->repair_us,
            extend ? "repair" : "extend",
            extend ? price->repair_us : price->extend_us, cost.copy_bytes_s,
-           cost.launch_us, cost.strip_us);
+           cost.launch_us, cost.strip_us, cost.run_bytes);
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "rules/file/setup.h"
+#include "rules/step/narrow.h"
 #include "rules/vendor/argument.h"
 #include "rules/vendor/vendor.h"
 #include "src/base/log.h"
@@ -74,6 +75,9 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_op_t *op,
   // A single rank has no strategy to choose, and may only ask for sizes.
   if (sdg_job_size() > 1)
     SDG_TRY(sdg_cost_prepare());
+  // A program that calls no cuDNN may lack it.
+  if (call->stream_kind == SDG_STREAM_CUDNN)
+    sdg_device_set_narrow(sdg_narrow_copy);
   if (sdg_op_knows(op, call))
     SDG_TRY(op->describe(call, parameters, sizeof parameters));
   int64_t sizes[SDG_AGREE_SIZES];

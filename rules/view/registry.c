@@ -14,6 +14,7 @@
 #include "rules/place/label.h"
 #include "rules/place/op.h"
 #include "rules/reuse/prefetch.h"
+#include "rules/step/narrow.h"
 #include "rules/step/divergence.h"
 #include "rules/step/plan_cache.h"
 #include "rules/vendor/vendor.h"
@@ -287,6 +288,7 @@ void sdg_registry_reset(void) {
   sdg_kept_slot_forget();
   sdg_values_reset();
   sdg_together_forget();
+  sdg_narrow_forget();
   sdg_exchange_forget();
 }
 

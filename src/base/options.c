@@ -131,12 +131,16 @@ static bool number_parse(const char **at, double *out) {
   return plain && isfinite(*out);
 }
 
-// "BYTES,LAUNCH,STRIP".
+// "BYTES,LAUNCH,STRIP", and ",RUN", which is 0 if left out.
 static bool cost_parse(const char *text, sdg_cost_t *out) {
-  sdg_cost_t cost;
+  sdg_cost_t cost = {.run_bytes = 0};
   if (!number_parse(&text, &cost.copy_bytes_s) || *text++ != ',' ||
       !number_parse(&text, &cost.launch_us) || *text++ != ',' ||
-      !number_parse(&text, &cost.strip_us) || *text || cost.copy_bytes_s <= 0)
+      !number_parse(&text, &cost.strip_us) || cost.copy_bytes_s <= 0)
+    return false;
+  if (*text && (*text++ != ',' || !number_parse(&text, &cost.run_bytes)))
+    return false;
+  if (*text)
     return false;
   *out = cost;
   return true;
@@ -193,9 +197,9 @@ static bool value_set(const struct row *row, const char *text) {
     if (cost_parse(text, member))
       return true;
     fault_keep(SDG_E_OPTION_VALUE,
-               "%s=%s is not BYTES,LAUNCH,STRIP: bytes copied in a second, "
-               "above 0, and microseconds of a launch and of a strip's "
-               "convolution, as in 1.3e12,5,42",
+               "%s=%s is not BYTES,LAUNCH,STRIP,RUN: bytes copied in a second, "
+               "above 0, microseconds of a launch and of a strip's "
+               "convolution, and bytes of a run, as in 1.3e12,5,42,64",
                name, text);
     return false;
   }

@@ -75,6 +75,7 @@ typedef struct sdg_cost {
   double copy_bytes_s; /* bytes that a copy moves in a second, > 0 */
   double launch_us;    /* one more copy, or a cheap op as pooling is */
   double strip_us;     /* one more convolution, of a strip */
+  double run_bytes;    /* copies of shorter runs take a kernel; 0: none does */
 } sdg_cost_t;
 
 /* Parsed values, one member per row: `options->rules`, `options->timeout_s`.

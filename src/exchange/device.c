@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "src/base/vendor.h"
+#include "src/job/cost.h"
 #include "src/job/thread.h"
 
 // cudaMemcpy2D refuses pitches at or above this (cudaDevAttrMaxPitch).
@@ -178,6 +179,92 @@ static bool extent_empty(const int64_t *extent, int dims) {
   return false;
 }
 
+// ---- copies of short runs ---------------------------------------------------
+
+// The runtime copies run by run, which takes long where runs are few bytes: a
+// halo of columns. A kernel copies byte by byte.
+static _Atomic(sdg_narrow_copy_t *) narrow_copy;
+
+void sdg_device_set_narrow(sdg_narrow_copy_t *copy) {
+  atomic_store_explicit(&narrow_copy, copy, memory_order_release);
+}
+
+// The inner loops that one kernel runs, the last of them up to `most` times.
+typedef struct narrow {
+  sdg_narrow_copy_t *copy;
+  int levels; // 0: the runtime copies
+  int64_t most;
+} narrow_t;
+
+// How often a loop can run within `room` bytes.
+static int64_t times(int64_t room, int64_t step) {
+  return step > 0 ? 1 + room / step : INT64_MAX;
+}
+
+// A kernel reaches less than 2 GiB far.
+static narrow_t narrow_choose(const loops_t *loops) {
+  narrow_t narrow = {
+      .copy = atomic_load_explicit(&narrow_copy, memory_order_acquire)};
+  int64_t from = INT32_MAX - loops->run_bytes, to = from;
+  if (!narrow.copy || (double)loops->run_bytes >= sdg_cost_agreed().run_bytes)
+    return narrow;
+  for (int i = 0; i < loops->count && i < SDG_NARROW_DIMS_MAX - 1; i++) {
+    __typeof__(&loops->loop[0]) loop = &loops->loop[i];
+    int64_t can = times(from, loop->from_bytes);
+    if (can > times(to, loop->to_bytes))
+      can = times(to, loop->to_bytes);
+    if (can < 2)
+      break;
+    narrow.levels++;
+    narrow.most = can < loop->extent ? can : loop->extent;
+    if (can < loop->extent)
+      break;
+    from -= (loop->extent - 1) * loop->from_bytes;
+    to -= (loop->extent - 1) * loop->to_bytes;
+  }
+  for (int i = 0; i < loops->count; i++)
+    if (loops->loop[i].from_bytes == 0) // the same run again
+      narrow.levels = 0;
+  return narrow;
+}
+
+static sdg_status_t narrow_block(const narrow_t *narrow, const loops_t *loops,
+                                 int64_t count, const char *from, char *to,
+                                 cudaStream_t stream) {
+  enum { LEAST_DIMS = 4 };
+  sdg_narrow_t all = {.from = from, .to = to, .dims = narrow->levels + 1};
+  if (all.dims < LEAST_DIMS)
+    all.dims = LEAST_DIMS;
+  for (int d = 0; d < all.dims; d++)
+    all.extent[d] = all.from_stride[d] = all.to_stride[d] = 1;
+  all.extent[all.dims - 1] = (int)loops->run_bytes;
+  for (int i = 0, d = all.dims - 2; i < narrow->levels; i++, d--) {
+    bool last = i == narrow->levels - 1;
+    all.extent[d] = (int)(last ? count : loops->loop[i].extent);
+    all.from_stride[d] = (int)loops->loop[i].from_bytes;
+    all.to_stride[d] = (int)loops->loop[i].to_bytes;
+  }
+  return narrow->copy(&all, stream);
+}
+
+static sdg_status_t narrow_nest(const narrow_t *narrow, const loops_t *loops,
+                                int level, const char *from, char *to,
+                                cudaStream_t stream) {
+  __typeof__(&loops->loop[0]) loop = &loops->loop[level - 1];
+  bool inside = level == narrow->levels;
+  int64_t step = inside ? narrow->most : 1;
+  for (int64_t i = 0; i < loop->extent; i += step) {
+    const char *source = from + i * loop->from_bytes;
+    char *target = to + i * loop->to_bytes;
+    int64_t left = loop->extent - i;
+    SDG_TRY(
+        inside ? narrow_block(narrow, loops, left < step ? left : step, source,
+                              target, stream)
+               : narrow_nest(narrow, loops, level - 1, source, target, stream));
+  }
+  return SDG_OK;
+}
+
 sdg_status_t sdg_device_copy(const sdg_region_t *from, const sdg_region_t *to,
                              const int64_t *extent, int dims, int elem_bytes,
                              cudaStream_t stream) {
@@ -188,6 +275,10 @@ sdg_status_t sdg_device_copy(const sdg_region_t *from, const sdg_region_t *to,
     return SDG_OK;
   loops_t loops =
       loops_make(from->stride, to->stride, extent, dims, elem_bytes);
+  const narrow_t narrow = narrow_choose(&loops);
+  if (narrow.levels > 0)
+    return narrow_nest(&narrow, &loops, loops.count, from->data, to->data,
+                       stream);
   int levels = levels_choose(&loops);
   const char *at = NULL;
   cudaError_t result = copy_nest(cuda, &loops, loops.count, levels, from->data,

@@ -30,6 +30,23 @@ sdg_status_t sdg_device_copy(const sdg_region_t *from, const sdg_region_t *to,
                              const int64_t *extent, int dims, int elem_bytes,
                              cudaStream_t stream) SDG_MUST_CHECK;
 
+/* A copy of bytes: extents, and strides of both regions, outermost first. The
+ * last dimension is a run of bytes. 4 dimensions at least. */
+enum { SDG_NARROW_DIMS_MAX = 8 };
+typedef struct sdg_narrow {
+  const void *from;
+  void *to;
+  int dims;
+  int extent[SDG_NARROW_DIMS_MAX];
+  int from_stride[SDG_NARROW_DIMS_MAX], to_stride[SDG_NARROW_DIMS_MAX];
+} sdg_narrow_t;
+/* Enqueues such a copy as one kernel. */
+typedef sdg_status_t sdg_narrow_copy_t(const sdg_narrow_t *copy,
+                                       cudaStream_t stream);
+/* From now on sdg_device_copy makes copies of runs that are shorter than
+ * sdg_cost_agreed().run_bytes by this function. NULL: by none. Any thread. */
+void sdg_device_set_narrow(sdg_narrow_copy_t *copy);
+
 /* Like sdg_device_copy, but `to` is host memory. Returns false, without a
  * report, if the runtime refuses the copy. */
 bool sdg_device_fetch(const sdg_region_t *from, const sdg_region_t *to,

@@ -18,8 +18,9 @@ static const struct {
   int major, minor, bus_bits;
   sdg_cost_t cost;
 } rows[] = {
-#define SDG_COST(major, minor, bus_bits, copy_bytes_s, launch_us, strip_us)    \
-  {major, minor, bus_bits, {copy_bytes_s, launch_us, strip_us}},
+#define SDG_COST(major, minor, bus_bits, copy_bytes_s, launch_us, strip_us,    \
+                 run_bytes)                                                    \
+  {major, minor, bus_bits, {copy_bytes_s, launch_us, strip_us, run_bytes}},
 #include "src/job/cost.def"
 #undef SDG_COST
 };
@@ -107,7 +108,8 @@ sdg_cost_t sdg_cost_mine(void) {
 bool sdg_cost_sound(const sdg_cost_t *cost) {
   return isfinite(cost->copy_bytes_s) && cost->copy_bytes_s >= 0 &&
          isfinite(cost->launch_us) && cost->launch_us >= 0 &&
-         isfinite(cost->strip_us) && cost->strip_us >= 0;
+         isfinite(cost->strip_us) && cost->strip_us >= 0 &&
+         isfinite(cost->run_bytes) && cost->run_bytes >= 0;
 }
 
 sdg_cost_t sdg_cost_slowest(const sdg_cost_t *a, const sdg_cost_t *b) {
@@ -118,6 +120,7 @@ sdg_cost_t sdg_cost_slowest(const sdg_cost_t *a, const sdg_cost_t *b) {
           a->copy_bytes_s < b->copy_bytes_s ? a->copy_bytes_s : b->copy_bytes_s,
       .launch_us = a->launch_us > b->launch_us ? a->launch_us : b->launch_us,
       .strip_us = a->strip_us > b->strip_us ? a->strip_us : b->strip_us,
+      .run_bytes = a->run_bytes > b->run_bytes ? a->run_bytes : b->run_bytes,
   };
 }
 

@@ -81,6 +81,8 @@ def conv(pieces, copies, **more):
 
 
 H100, SLOW = 'SUNDOG_COST=1.3e12,5,42', 'SUNDOG_COST=1,5,42'
+# Runs below 64 bytes are copied by a kernel; none are.
+KERNEL, ENGINE = 'SUNDOG_COST=1.3e12,5,42,64', 'SUNDOG_COST=1.3e12,5,42,0'
 CASES = [
     ('forward/nhwc/half', 'strategy = repair', conv(2, {'copies': 2})),
     # Ranks at an end of the domain clear rows beyond it.
@@ -105,6 +107,11 @@ CASES = [
     ('pool', H100, {'other': 1, 'copies': 6, 'group': 1, 'message': 4}),
     ('unpool', H100, {'other': 1, 'copies': 4, 'graph': 3, 'group': 1,
                       'message': 12}),
+    # Halos of columns: each run is 4 bytes.
+    ('forward', 'strategy = extend; split = W; ' + ENGINE,
+     conv(1, {'copies': 5})),
+    ('forward', 'strategy = extend; split = W; ' + KERNEL,
+     conv(1, {'copies': 2}, transform=2)),
     # Addresses that no earlier call had change nothing.
     ('forward/nhwc/half/moves', 'strategy = repair', conv(2, {'copies': 2})),
     ('data/nhwc/half/moves', 'strategy = repair', conv(2, {'copies': 2})),
@@ -150,7 +157,7 @@ def kind_of(function):
 
 def rules_of(words):
     lines = [line.strip() for line in words.split(';')
-             if not line.startswith('SUNDOG_')]
+             if 'SUNDOG_' not in line]
     if not any(line.startswith('split') for line in lines):
         lines.insert(0, 'split = H')
     return '[shard all]\nview = shard\n' + '\n'.join(lines) + '\n'

@@ -174,7 +174,8 @@ static void travels_probe(const probe_conv_t *c) {
 typedef struct columns {
   char *from, *to;
   int width;
-  cudnnTensorDescriptor_t source, target;
+  cudnnTensorDescriptor_t source, target;             // of half numbers
+  cudnnTensorDescriptor_t source_bytes, target_bytes; // of int8
 } columns_t;
 
 static void columns_copy(void *with) {
@@ -192,32 +193,85 @@ static void columns_transform(void *with) {
                                    c->target, c->to));
 }
 
-static cudnnTensorDescriptor_t probe_columns(int width, int pitch) {
+// As sundog copies runs that are shorter than the last number of SUNDOG_COST:
+// no bit of any type changes.
+static void columns_bytes(void *with) {
+  static const float one = 1, zero = 0;
+  const columns_t *c = with;
+  PROBE_CUDNN(cudnnTransformTensor(cudnn, &one, c->source_bytes, c->from, &zero,
+                                   c->target_bytes, c->to));
+}
+
+static cudnnTensorDescriptor_t probe_columns(cudnnDataType_t type, int width,
+                                             int pitch) {
   cudnnTensorDescriptor_t desc;
   PROBE_CUDNN(cudnnCreateTensorDescriptor(&desc));
-  PROBE_CUDNN(cudnnSetTensor4dDescriptorEx(desc, CUDNN_DATA_HALF, 1, channels,
-                                           edge, width, channels * edge * pitch,
+  PROBE_CUDNN(cudnnSetTensor4dDescriptorEx(desc, type, 1, channels, edge, width,
+                                           channels * edge * pitch,
                                            edge * pitch, pitch, 1));
   return desc;
 }
 
+// The same elements of a buffer of noise, copied by both.
+static void columns_equal(const columns_t *c) {
+  size_t bytes =
+      (size_t)channels * (size_t)edge * (size_t)c->width * PROBE_HALF_BYTES;
+  char *by[2];
+  for (int i = 0; i < 2; i++) {
+    (i ? columns_bytes : columns_copy)((void *)(uintptr_t)c);
+    PROBE_CUDA(cudaStreamSynchronize(compute));
+    by[i] = malloc(bytes);
+    if (!by[i])
+      exit(2);
+    PROBE_CUDA(cudaMemcpy(by[i], c->to, bytes, cudaMemcpyDeviceToHost));
+    PROBE_CUDA(cudaMemset(c->to, 0, bytes));
+  }
+  probe_expect("a copy as int8 keeps every bit", !memcmp(by[0], by[1], bytes),
+               "yes", "no");
+  free(by[0]);
+  free(by[1]);
+}
+
+// All patterns of 16 bits, those of NaNs included.
+static void patterns_fill(char *at) {
+  static unsigned short pattern[1 << 16];
+  size_t bytes =
+      (size_t)channels * (size_t)edge * (size_t)edge * PROBE_HALF_BYTES;
+  for (int i = 0; i < 1 << 16; i++)
+    pattern[i] = (unsigned short)i;
+  for (size_t done = 0; done < bytes; done += sizeof pattern)
+    PROBE_CUDA(cudaMemcpy(at + done, pattern,
+                          bytes - done < sizeof pattern ? bytes - done
+                                                        : sizeof pattern,
+                          cudaMemcpyHostToDevice));
+}
+
 static void columns_probe(const probe_conv_t *conv) {
-  for (int width = 1; width <= 16; width *= 2) {
+  patterns_fill(conv->x_at);
+  for (int width = 1; width <= 128 && width <= edge; width *= 2) {
     char point[96];
     columns_t c = {.from = conv->x_at, .to = conv->y_at, .width = width};
-    c.source = probe_columns(width, edge);
-    c.target = probe_columns(width, width);
+    c.source = probe_columns(CUDNN_DATA_HALF, width, edge);
+    c.target = probe_columns(CUDNN_DATA_HALF, width, width);
+    c.source_bytes = probe_columns(CUDNN_DATA_INT8, width * PROBE_HALF_BYTES,
+                                   edge * PROBE_HALF_BYTES);
+    c.target_bytes = probe_columns(CUDNN_DATA_INT8, width * PROBE_HALF_BYTES,
+                                   width * PROBE_HALF_BYTES);
+    columns_equal(&c);
     probe_time_t copied = probe_time(columns_copy, &c, compute);
     probe_time_t transformed = probe_time(columns_transform, &c, compute);
+    probe_time_t bytes = probe_time(columns_bytes, &c, compute);
     snprintf(point, sizeof point, "%d rows of %d bytes", channels * edge,
              width * PROBE_HALF_BYTES);
     probe_say(point,
               "cudaMemcpy2DAsync %.1f us (caller %.1f), cudnnTransformTensor "
-              "%.1f us (caller %.1f)",
+              "%.1f us (caller %.1f), as int8 %.1f us (caller %.1f)",
               copied.gpu_us, copied.cpu_us, transformed.gpu_us,
-              transformed.cpu_us);
-    PROBE_CUDNN(cudnnDestroyTensorDescriptor(c.source));
-    PROBE_CUDNN(cudnnDestroyTensorDescriptor(c.target));
+              transformed.cpu_us, bytes.gpu_us, bytes.cpu_us);
+    const cudnnTensorDescriptor_t all[] = {c.source, c.target, c.source_bytes,
+                                           c.target_bytes};
+    for (int i = 0; i < 4; i++)
+      PROBE_CUDNN(cudnnDestroyTensorDescriptor(all[i]));
   }
 }
 

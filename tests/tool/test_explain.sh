@@ -79,13 +79,13 @@ auto_takes_what_costs_less() {
   SUNDOG_COST=1e30,0,7 recorded --split H --view shard
   explain --rank 2 "$(first cudnnConvolutionForward 2)"
   says out 'strategy  extend; auto: beside the call itself extend costs the'
-  says out 'slowest rank 0 us, repair 7 us (SUNDOG_COST=1e+30,0,7)'
+  says out 'slowest rank 0 us, repair 7 us (SUNDOG_COST=1e+30,0,7,0)'
   says out 'calls     1 of the vendor'
   mkdir first && mv out.*.npy first
-  SUNDOG_COST=1,0,7 recorded --split H --view shard
+  SUNDOG_COST=1,0,7,64 recorded --split H --view shard
   explain --rank 2 "$(first cudnnConvolutionForward 2)"
   says out 'strategy  repair; auto: beside the call itself repair costs the'
-  says out '(SUNDOG_COST=1,0,7)'
+  says out '(SUNDOG_COST=1,0,7,64)'
   for rank in 0 1 2; do cmp first/out.$rank.npy out.$rank.npy; done
 }
 ranks_with_unlike_numbers_choose_alike() {
@@ -95,7 +95,7 @@ ranks_with_unlike_numbers_choose_alike() {
   done
   # The ranks alone would extend, repair and repair.
   printf '%s\n' '#!/bin/sh' \
-    'costs="1e30,0,7 1,0,8 1e30,0,0"' \
+    'costs="1e30,0,7 1,0,8,16 1e30,0,0,2"' \
     'rank=$1; shift' \
     'SUNDOG_COST=$(echo $costs | cut -d" " -f$((rank + 1))) exec "$@"' >unlike
   chmod +x unlike
@@ -105,7 +105,7 @@ ranks_with_unlike_numbers_choose_alike() {
   for rank in 0 1 2; do
     explain --rank $rank "$(first cudnnConvolutionForward $rank)"
     says out 'strategy  repair; auto: '
-    says out '(SUNDOG_COST=1,0,8)'
+    says out '(SUNDOG_COST=1,0,8,16)'
   done
 }
 bytes_sent_to_owners_of_a_gradient_are_shown() {

@@ -9,8 +9,10 @@ AXES = "abcd"
 # and more keys than this, so that the rules can tell them apart.
 HERE = 16
 # The values of the rules' key `keep`.
-# SUNDOG_COST: the device's own; extend costs nothing; extend costs most.
-COSTS = ["", "1e30,0,1", "1,0,0"]
+# SUNDOG_COST: the device's own; extend costs nothing; extend costs most; all
+# boxes but single runs are copied by a kernel.
+COSTS = ["", "1e30,0,1", "1,0,0", "8e9,0.05,0.6,1e9"]
+NARROW = 3
 KEEPS = ["no", "dy", "x", "x dy"]
 # Names of the dimensions of products in the rules.
 PRODUCT = {"m": "M", "n": "N", "k": "K", "b": "BATCH"}

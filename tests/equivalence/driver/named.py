@@ -4,6 +4,7 @@ geometry.
 
 Each is a name and a line as in cases.py; families complete the line.
 """
+from cases import NARROW
 from families import FAMILIES
 
 
@@ -151,6 +152,13 @@ NAMED += [
     ("a data gradient with keep, its dy cut elsewhere",
      "op=conv_data mesh=2x2 split=H:0,W:1 partH=0,2,3 partW=0,1,3 size=3x3 "
      "kernel=1x2 stride=1x1 pad=0x0 wrap=H keep=1 on.dy=- own_sizes=1"),
+    *((f"columns of {type} copied by {way}, {op}",
+       f"op={op} mesh=3 split=W:0 partW=0,7,10,21 size=5x21 kernel=3x5 "
+       f"pad=1x2 n=2 c=3 k=2 type={type} inputs={inputs} cost={cost}")
+      for way, cost in (("the runtime", 0), ("a kernel", NARROW))
+      for op in ("conv_forward", "conv_data", "conv_filter")
+      for type, inputs in (("float", "subnormal"), ("half", "huge"),
+                           ("double", "cancel"))),
     # A Hopper GPU computes the copies of rows, not the strides of dx itself.
     ("a data gradient around W, into a dx of strides that engines reject",
      "op=conv_data mesh=3 split=W:0 partW=0,7,14,22 size=19x22 n=1 c=4 k=3 "

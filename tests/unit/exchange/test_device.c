@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/vendor.h"
+#include "src/job/cost.h"
 #include "tests/unit/random.h"
 #include "tests/unit/harness.h"
 #include "tests/unit/job.h"
@@ -70,6 +71,43 @@ static cudaError_t fake_memset_2d(void *data, size_t pitch, int value,
   return cudaSuccess;
 }
 
+// A kernel that copies byte by byte.
+static int kernels;
+static sdg_status_t fake_narrow(const sdg_narrow_t *copy, cudaStream_t stream) {
+  (void)stream;
+  int64_t extent[SDG_NARROW_DIMS_MAX], index[SDG_NARROW_DIMS_MAX] = {0};
+  REQUIRE(copy->dims >= 4 && copy->dims <= SDG_NARROW_DIMS_MAX);
+  for (int d = 0; d < copy->dims; d++) {
+    extent[d] = copy->extent[d];
+    REQUIRE(extent[d] > 0 && copy->from_stride[d] > 0);
+    REQUIRE(copy->to_stride[d] > 0);
+  }
+  REQUIRE(copy->from_stride[copy->dims - 1] == 1);
+  REQUIRE(copy->to_stride[copy->dims - 1] == 1);
+  for (bool more = true; more;) {
+    int64_t from = 0, to = 0;
+    for (int d = 0; d < copy->dims; d++) {
+      from += index[d] * copy->from_stride[d];
+      to += index[d] * copy->to_stride[d];
+    }
+    ((char *)copy->to)[to] = ((const char *)copy->from)[from];
+    more = false;
+    for (int d = copy->dims - 1; d >= 0 && !more; d--) {
+      more = ++index[d] < extent[d];
+      index[d] = more ? index[d] : 0;
+    }
+  }
+  kernels++;
+  return SDG_OK;
+}
+
+// Runs shorter than this are copied by the kernel.
+static void kernel_below(double bytes) {
+  sdg_device_set_narrow(fake_narrow);
+  sdg_cost_settle(&(sdg_cost_t){.copy_bytes_s = 1, .run_bytes = bytes});
+  calls = kernels = 0;
+}
+
 static void *fake_find(sdg_library_t library, const char *name) {
   (void)library;
   static const job_fake_t table[] = {
@@ -118,7 +156,7 @@ static int64_t count_of(const int64_t *extent, int dims) {
   return count;
 }
 
-START_TEST(a_copy_moves_exactly_the_box) {
+static void copies_check(void) {
   static unsigned char from[ARENA_BYTES], to[ARENA_BYTES], want[ARENA_BYTES];
   for (int64_t c = random_cases(CASES); c > 0; c--) {
     int dims = 1 + random_below(5), bytes = 1 << random_below(4);
@@ -139,6 +177,81 @@ START_TEST(a_copy_moves_exactly_the_box) {
     REQUIRE(sdg_device_copy(&source, &target, extent, dims, bytes, NULL) ==
             SDG_OK);
     REQUIRE(memcmp(to, want, ARENA_BYTES) == 0);
+  }
+}
+
+START_TEST(a_copy_moves_exactly_the_box) {
+  copies_check();
+  REQUIRE(kernels == 0);
+}
+END_TEST
+
+START_TEST(a_kernel_moves_exactly_the_box) {
+  kernel_below(1e9);
+  copies_check();
+  REQUIRE(kernels > calls); // these are of a single run
+}
+END_TEST
+
+START_TEST(runs_below_the_limit_are_one_kernel) {
+  static float x[2 * 3 * 8 * 10], halo[2 * 3 * 8 * 2];
+  const int64_t extent[] = {2, 3, 8, 2};
+  const int64_t own[] = {240, 80, 10, 1}, packed[] = {48, 16, 2, 1};
+  sdg_region_t from = {x, own}, to = {halo, packed};
+  for (int below = 8; below <= 9; below++) {
+    kernel_below(below);
+    ck_assert_int_eq((int)sdg_device_copy(&from, &to, extent, 4, 4, NULL), 0);
+    ck_assert_int_eq(kernels, below == 9);
+    ck_assert_int_eq(calls, below == 8);
+  }
+  sdg_device_set_narrow(NULL);
+  ck_assert_int_eq((int)sdg_device_copy(&from, &to, extent, 4, 4, NULL), 0);
+  ck_assert_int_eq(kernels, 1);
+}
+END_TEST
+
+START_TEST(a_single_run_is_no_kernel) {
+  static float x[16], y[16];
+  const int64_t extent[] = {2, 8}, packed[] = {8, 1};
+  sdg_region_t from = {x, packed}, to = {y, packed};
+  kernel_below(1e9);
+  ck_assert_int_eq((int)sdg_device_copy(&from, &to, extent, 2, 4, NULL), 0);
+  ck_assert_int_eq(kernels, 0);
+  ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+// Notes what it is asked for, and copies nothing: the memory does not exist.
+static int64_t reach, elements;
+static sdg_status_t far_narrow(const sdg_narrow_t *copy, cudaStream_t stream) {
+  (void)stream;
+  int64_t span = 0, count = 1;
+  for (int d = 0; d < copy->dims; d++) {
+    span += (int64_t)(copy->extent[d] - 1) * copy->from_stride[d];
+    count *= copy->extent[d];
+  }
+  reach = span > reach ? span : reach;
+  elements += count;
+  kernels++;
+  return SDG_OK;
+}
+
+// A column of 3 images of 2^15 rows of 2^15 numbers of 2 bytes.
+START_TEST(a_kernel_reaches_less_than_two_gigabytes_far) {
+  const int64_t extent[] = {3, 1 << 15, 1}, own[] = {1 << 30, 1 << 15, 1};
+  // Rows and images are one loop, or two.
+  for (int64_t gap = 0; gap < 2; gap++) {
+    const int64_t packed[] = {(1 << 15) + gap, 1, 1};
+    char *nowhere = (char *)(uintptr_t)4096;
+    sdg_region_t from = {nowhere, own}, to = {nowhere, packed};
+    reach = elements = 0;
+    kernel_below(64);
+    sdg_device_set_narrow(far_narrow);
+    ck_assert_int_eq((int)sdg_device_copy(&from, &to, extent, 3, 2, NULL), 0);
+    ck_assert_int_eq(kernels, 3);
+    ck_assert_int_eq(calls, 0);
+    ck_assert_int_eq(elements, 3 * (1 << 15) * 2);
+    REQUIRE(reach > 1 << 30 && reach < INT32_MAX);
   }
 }
 END_TEST
@@ -208,6 +321,10 @@ int main(void) {
   Suite *suite = suite_create("device");
   TCase *cases = tcase_create("device");
   tcase_add_test(cases, a_copy_moves_exactly_the_box);
+  tcase_add_test(cases, a_kernel_moves_exactly_the_box);
+  tcase_add_test(cases, runs_below_the_limit_are_one_kernel);
+  tcase_add_test(cases, a_single_run_is_no_kernel);
+  tcase_add_test(cases, a_kernel_reaches_less_than_two_gigabytes_far);
   tcase_add_test(cases, a_fill_clears_exactly_the_box);
   tcase_add_test(cases, the_halo_of_a_packed_tensor_is_one_call);
   tcase_add_test(cases, two_strips_of_rows_are_one_call);

@@ -8,7 +8,7 @@
 
 static bool equal(const sdg_cost_t *a, const sdg_cost_t *b) {
   return a->copy_bytes_s == b->copy_bytes_s && a->launch_us == b->launch_us &&
-         a->strip_us == b->strip_us;
+         a->strip_us == b->strip_us && a->run_bytes == b->run_bytes;
 }
 
 static bool alike(int major, int minor, int as_major, int as_minor) {
@@ -37,8 +37,8 @@ START_TEST(the_host_device_has_a_row_of_its_own) {
 END_TEST
 
 START_TEST(the_slowest_number_of_any_rank_counts) {
-  const sdg_cost_t a = {1e12, 5, 40}, b = {2e12, 4, 50}, none = {0, 0, 0};
-  const sdg_cost_t slowest = {1e12, 5, 50};
+  const sdg_cost_t a = {1e12, 5, 40, 64}, b = {2e12, 4, 50, 0};
+  const sdg_cost_t slowest = {1e12, 5, 50, 64}, none = {0, 0, 0, 0};
   sdg_cost_t ab = sdg_cost_slowest(&a, &b), ba = sdg_cost_slowest(&b, &a);
   REQUIRE(equal(&ab, &slowest) && equal(&ba, &slowest));
   ab = sdg_cost_slowest(&a, &none);
@@ -48,25 +48,26 @@ START_TEST(the_slowest_number_of_any_rank_counts) {
 END_TEST
 
 START_TEST(numbers_that_no_device_has_are_not_sound) {
-  const sdg_cost_t good[] = {{0, 0, 0}, {1, 0, 0}, {1.3e12, 5, 42}};
-  const sdg_cost_t bad[] = {{-1, 0, 0},  {1, -1, 0},       {1, 0, -1},
-                            {NAN, 0, 0}, {1, INFINITY, 0}, {1, 0, NAN}};
+  const sdg_cost_t good[] = {{0, 0, 0, 0}, {1, 0, 0, 0}, {1.3e12, 5, 42, 64}};
+  const sdg_cost_t bad[] = {{-1, 0, 0, 0},  {1, -1, 0, 0},  {1, 0, -1, 0},
+                            {1, 0, 0, -1},  {NAN, 0, 0, 0}, {1, INFINITY, 0, 0},
+                            {1, 0, NAN, 0}, {1, 0, 0, NAN}};
   for (int i = 0; i < 3; i++)
     REQUIRE(sdg_cost_sound(&good[i]));
-  for (int i = 0; i < 6; i++)
+  for (int i = 0; i < 8; i++)
     REQUIRE(!sdg_cost_sound(&bad[i]));
 }
 END_TEST
 
 START_TEST(the_option_replaces_the_devices_row) {
-  char *environment[] = {"SUNDOG_COST=2e9,3,4.5", NULL};
+  char *environment[] = {"SUNDOG_COST=2e9,3,4.5,48", NULL};
   REQUIRE(!sdg_options_load(environment));
   sdg_cost_t mine = sdg_cost_mine();
   REQUIRE(mine.copy_bytes_s == 0); // not prepared
   REQUIRE(!sdg_cost_prepare());
   mine = sdg_cost_mine();
   REQUIRE(mine.copy_bytes_s == 2e9 && mine.launch_us == 3 &&
-          mine.strip_us == 4.5);
+          mine.strip_us == 4.5 && mine.run_bytes == 48);
 }
 END_TEST
 
