@@ -154,9 +154,16 @@ void sdg_conv_view_settle(const sdg_call_t *call, sdg_conv_t *conv,
   sdg_conv_undescribe(&d);
 }
 
+// Tensor cores multiply types of at most two bytes, and, unless the program
+// rules it out, float as TF32: an engine without them takes several times as
+// long, so that a copy pays. No engine uses them for double.
+static bool has_tensor_cores(const sdg_conv_t *conv, int elem_bytes) {
+  return elem_bytes <= 2 ||
+         (elem_bytes == 4 && conv->parameters.math != CUDNN_FMA_MATH);
+}
+
 // Engines that use tensor cores load LOAD_BYTES at once. With another address
-// the vendor's library takes an engine without them, and says nothing. Only
-// types of at most two bytes lose so much by this that a copy pays.
+// the vendor's library takes an engine without them, and says nothing.
 void sdg_conv_view_judge(const sdg_call_t *call, sdg_conv_t *conv,
                          const sdg_window_piece_t *view) {
   const sdg_operand_t *x = &call->operand[conv->x];
@@ -172,8 +179,8 @@ void sdg_conv_view_judge(const sdg_call_t *call, sdg_conv_t *conv,
   bool all_aligned = aligned(x, &piece.x, &op->x_box) &&
                      aligned(y, &piece.y, &op->y_box) &&
                      aligned(z, &piece.y, &op->y_box);
-  op->slow_in_place =
-      copied(op, x, y, &piece) || (x->elem_bytes <= 2 && !all_aligned);
+  op->slow_in_place = copied(op, x, y, &piece) ||
+                      (has_tensor_cores(conv, x->elem_bytes) && !all_aligned);
 }
 
 // ---- what a single device rejects ------------------------------------------

@@ -288,21 +288,26 @@ static const struct {
   int elem_bytes, columns;
   int64_t x_row, y_row;
   bool channels_last, slow;
+  cudnnMathType_t math;
 } view_case[] = {
-    {"half, all rows", 2, 9, 10, 10, false, false},
-    {"half, rows of 16 bytes", 2, 8, 11, 11, false, false},
-    {"half, x begins 18 bytes later", 2, 9, 11, 10, false, true},
-    {"half, y begins 18 bytes later", 2, 9, 10, 11, false, true},
-    {"half, both begin 144 bytes later", 2, 9, 18, 18, false, false},
-    {"half, channels last, 32 bytes", 2, 4, 11, 11, true, false},
-    {"half, channels last, 36 bytes", 2, 9, 11, 11, true, true},
-    {"int8, x begins 8 bytes later", 1, 8, 11, 10, false, true},
-    {"float, not worth a copy", 4, 9, 11, 11, false, false},
+    {"half, all rows", 2, 9, 10, 10, false, false, 0},
+    {"half, rows of 16 bytes", 2, 8, 11, 11, false, false, 0},
+    {"half, x begins 18 bytes later", 2, 9, 11, 10, false, true, 0},
+    {"half, y begins 18 bytes later", 2, 9, 10, 11, false, true, 0},
+    {"half, both begin 144 bytes later", 2, 9, 18, 18, false, false, 0},
+    {"half, channels last, 32 bytes", 2, 4, 11, 11, true, false, 0},
+    {"half, channels last, 36 bytes", 2, 9, 11, 11, true, true, 0},
+    {"int8, x begins 8 bytes later", 1, 8, 11, 10, false, true, 0},
+    {"float as TF32, both begin 36 bytes later", 4, 9, 11, 11, false, true, 0},
+    {"float as TF32, 32 bytes", 4, 8, 11, 11, false, false, 0},
+    {"float itself", 4, 9, 11, 11, false, false, CUDNN_FMA_MATH},
+    {"double", 8, 9, 11, 11, false, false, 0},
 };
 
 START_TEST(rows_that_engines_load_slowly_are_found) {
   sdg_call_t call = call_of(SDG_ENTRY_cudnnConvolutionForward, NULL);
   sdg_conv_t conv = {.x = 0, .y = 2, .z = -1, .op.dims = 4};
+  conv.parameters.math = view_case[_i].math;
   int64_t columns = view_case[_i].columns;
   bool last = view_case[_i].channels_last;
   for (int i = 0; i < 3; i += 2) {
