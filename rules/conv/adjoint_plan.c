@@ -233,15 +233,30 @@ static sdg_status_t plan_make(const sdg_call_t *call,
   return status;
 }
 
+// Whether the own rows are computed in place: not with `auto`, if the vendor's
+// library is slow on them there.
+static bool starts_in_place(const sdg_call_t *call,
+                            const sdg_conv_data_t *dgrad,
+                            sdg_strategy_t strategy) {
+  sdg_conv_t conv = dgrad->conv;
+  sdg_window_piece_t piece;
+  if (strategy != SDG_STRATEGY_AUTO ||
+      !sdg_conv_adjoint_in_place(dgrad, &piece))
+    return true;
+  sdg_conv_view_judge(call, &conv, &piece);
+  return !conv.op.slow_in_place;
+}
+
 sdg_status_t sdg_conv_adjoint_plan(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging,
                                    const sdg_conv_data_t *dgrad,
                                    const char *why, sdg_plan_t **out_plan) {
+  // Each rank decides this for itself: messages are the same.
+  bool in_place = starts_in_place(call, dgrad, tagging->section->strategy);
   int refusal;
   sdg_status_t status =
-      plan_make(call, tagging, dgrad, true, out_plan, &refusal);
-  // Each rank decides this for itself: messages are the same.
-  if (refusal)
+      plan_make(call, tagging, dgrad, in_place, out_plan, &refusal);
+  if (refusal && in_place)
     status = plan_make(call, tagging, dgrad, false, out_plan, &refusal);
   if (refusal)
     return sdg_window_plan_refused(call, refusal);
