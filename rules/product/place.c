@@ -119,10 +119,28 @@ static sdg_status_t factor_place(const sdg_product_parts_t *m,
   return SDG_OK;
 }
 
-// Cuts each piece of dimension d again, evenly, over further axes. Example:
-// 10 = 6+4 over x, then each piece over 2 along y: 3+3+2+2.
+// The elements of a dimension that are 16 bytes or more of every matrix: where
+// pieces begin at multiples, engines load as fast as from the whole matrix, and
+// use tensor cores.
+static int64_t unit_of(const sdg_product_t *product) {
+  enum { LOAD_BYTES = 16 };
+  int64_t unit = 1;
+  for (int i = 0; i < SDG_PRODUCT_MATRICES; i++) {
+    const sdg_matrix_t *matrix = &product->matrix[i];
+    int bytes = matrix->there ? sdg_product_type_bytes(matrix->type) : 0;
+    if (bytes > 0 && LOAD_BYTES / bytes > unit)
+      unit = LOAD_BYTES / bytes;
+  }
+  return unit;
+}
+
+// Cuts each piece of dimension d again, evenly, over further axes, at multiples
+// of `unit` if each piece gets that many. Example: 10 = 6+4 over x, then each
+// piece over 2 along y: 3+3+2+2; 80 = 48+32 over x, over 4 along y with unit 8:
+// 16+16+8+8+8+8+8+8.
 static sdg_status_t subdivide(const sdg_tagging_t *tagging, int d,
-                              sdg_axes_t axes, sdg_placement_t *out) {
+                              sdg_axes_t axes, int64_t unit,
+                              sdg_placement_t *out) {
   sdg_split_t split = out->split[d];
   axes_list(axes, &split);
   int pieces = pieces_of(out, d), each = 1;
@@ -131,8 +149,9 @@ static sdg_status_t subdivide(const sdg_tagging_t *tagging, int d,
   int64_t size[SDG_RANKS_MAX];
   for (int i = 0; i < pieces; i++) {
     sdg_part_t even;
-    SDG_TRY(sdg_part_divide(sdg_part_size(&out->part[d], i), each,
-                            SDG_PART_EVEN, 1, &even));
+    int64_t own = sdg_part_size(&out->part[d], i);
+    SDG_TRY(sdg_part_divide(own, each, SDG_PART_EVEN,
+                            own < each * unit ? 1 : unit, &even));
     for (int k = 0; k < each; k++)
       size[i * each + k] = sdg_part_size(&even, k);
     sdg_part_fini(&even);
@@ -162,7 +181,8 @@ static sdg_status_t pieces_place(const sdg_product_parts_t *m,
   if (result->inner >= 0 &&
       sdg_placement_extent(out, d) < (int64_t)tagging->ranks)
     d = result->inner;
-  SDG_TRY_GOTO(subdivide(tagging, d, m->sum_axes, out), fail);
+  SDG_TRY_GOTO(subdivide(tagging, d, m->sum_axes, unit_of(&m->product), out),
+               fail);
   return SDG_OK;
 fail:
   sdg_placement_fini(out);
