@@ -59,27 +59,38 @@ def wrong(case, view, before, after):
     return None
 
 
-def faults(runner, cases, setting):
-    """Returns {case: what is wrong with it} for cases of one setting."""
+def marks(runner, cases, setting, after, library, parts=None):
+    """Runs the cases of one setting with a preloaded library; `after` has the
+    marks of each case, `parts` replaces the cases' own in the whole view.
+    Returns the exit status, the log, and for each rank the lines that the
+    library wrote."""
     folder, ranks = runner.folder, setting.ranks()
     for rank in range(ranks):
         write_script(os.path.join(folder, str(rank)), cases,
-                     rank if runner.view == "shard" else None, after=WATCHED)
+                     rank if runner.view == "shard" else None, after=after)
         if os.path.exists(os.path.join(folder, f"{rank}.seen")):
             os.unlink(os.path.join(folder, f"{rank}.seen"))
     script, memory, out = runner.files("{rank}")
     status, log = runner.run_ranks(
-        setting, runner.parts(cases), program=[
-            "sh", "-c", 'LD_PRELOAD="$LD_PRELOAD:libwitness.so" WITNESS=$1; '
+        setting, parts or runner.parts(cases), program=[
+            "sh", "-c", f'LD_PRELOAD="$LD_PRELOAD:{library}" WITNESS=$1; '
             'LD_LIBRARY_PATH="$0${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; '
             'shift; export LD_PRELOAD LD_LIBRARY_PATH WITNESS; exec "$@"',
             os.path.join(runner.build, "tests/equivalence/driver"),
             os.path.join(folder, "{rank}.seen"),
             runner.op_case, script, memory, out])
-    found = {}
+    lines = []
     for rank in range(ranks):
         path = os.path.join(folder, f"{rank}.seen")
-        seen = list(open(path)) if os.path.exists(path) else []
+        lines.append(list(open(path)) if os.path.exists(path) else [])
+    return status, log, lines
+
+
+def faults(runner, cases, setting):
+    """Returns {case: what is wrong with it} for cases of one setting."""
+    status, log, lines = marks(runner, cases, setting, WATCHED, "libwitness.so")
+    found = {}
+    for rank, seen in enumerate(lines):
         if len(seen) != 2 * len(cases) or status != 0:
             return {len(cases) - 1: f"exit status {status}, {len(seen)} marks "
                     f"of {len(cases)} cases on rank {rank}\n{log}"}
