@@ -334,39 +334,81 @@ START_TEST(ranks_share_a_product_and_send_no_more_than_its_sums_take) {
 }
 END_TEST
 
+// A product of 60 x n, whose K is split over so many ranks.
+static setting_t sums_setting(int n, int type, int ranks) {
+  setting_t s = {.ranks = ranks};
+  s.gemm = (sdg_gemm_t){.handle = place,
+                        .m = 60,
+                        .n = n,
+                        .k = 32,
+                        .batch = 1,
+                        .alpha = &one,
+                        .beta = &zero,
+                        .a = &place[1],
+                        .b = &place[2],
+                        .c = &place[3],
+                        .lda = 60,
+                        .ldb = 32,
+                        .ldc = 60,
+                        .type_a = type,
+                        .type_b = type,
+                        .type_c = type,
+                        .compute = CUBLAS_COMPUTE_32F};
+  s.mesh = (sdg_mesh_t){.axes = 1, .name = {"y"}, .size = {ranks}};
+  s.section.view = SDG_VIEW_WHOLE;
+  s.section.sum_axes = 1;
+  split_add(s.section.split, &s.section.splits, SDG_DIM_K, &s.mesh, 0);
+  return s;
+}
+
+static void sums_read(setting_t *s) {
+  s->call = (sdg_call_t){.entry_name = "product", .family = SDG_FAMILY_MATMUL};
+  sdg_product_read(&s->gemm, &s->call);
+  s->call.operand[0].extent[SDG_BATCH] = 1;
+}
+
+// Engines load 16 bytes at once.
+START_TEST(pieces_of_sums_begin_at_multiples_of_16_bytes) {
+  static const struct {
+    int n, type, ranks;
+    int64_t first[7];
+  } row[] = {
+      {88, CUDA_R_16F, 6, {0, 16, 32, 48, 64, 80, 88}},
+      {22, CUDA_R_32F, 3, {0, 8, 16, 22}},
+      {10, CUDA_R_64F, 3, {0, 4, 8, 10}},
+      {40, CUDA_R_16F, 6, {0, 7, 14, 21, 28, 34, 40}}, // less than 8 for each
+  };
+  sdg_library_set_finder(find);
+  for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+    static sdg_tagging_t tagging;
+    sdg_product_parts_t m;
+    setting_t s = sums_setting(row[i].n, row[i].type, row[i].ranks);
+    sums_read(&s);
+    tagging_make(&s, 0, &tagging);
+    REQUIRE(!sdg_product_open(&s.call, &tagging, &m));
+    int d = m.product.matrix[SDG_RESULT].outer;
+    for (int r = 0; r < s.ranks; r++) {
+      sdg_box_t piece = sdg_product_piece(&m, r);
+      ck_assert_int_eq(piece.dim[d].lo, row[i].first[r]);
+      ck_assert_int_eq(piece.dim[d].hi, row[i].first[r + 1]);
+    }
+    sdg_product_fini(&m);
+    for (int o = 0; o < SDG_OPERANDS_MAX; o++)
+      sdg_placement_fini(&tagging.placement[o]);
+  }
+}
+END_TEST
+
 // Results of 60 x 48: a reduce-scatter moves (P-1)/P mn, an all-reduce twice
 // that.
 START_TEST(sums_over_three_ranks_receive_the_bytes_of_the_formulas) {
   sdg_library_set_finder(find);
   for (int stays = 0; stays < 2; stays++) {
-    setting_t s = {.ranks = 3};
-    s.gemm = (sdg_gemm_t){.handle = place,
-                          .m = 60,
-                          .n = 48,
-                          .k = 32,
-                          .batch = 1,
-                          .alpha = &one,
-                          .beta = &zero,
-                          .a = &place[1],
-                          .b = &place[2],
-                          .c = &place[3],
-                          .lda = 60,
-                          .ldb = 32,
-                          .ldc = 60,
-                          .type_a = CUDA_R_32F,
-                          .type_b = CUDA_R_32F,
-                          .type_c = CUDA_R_32F,
-                          .compute = CUBLAS_COMPUTE_32F};
-    s.mesh = (sdg_mesh_t){.axes = 1, .name = {"y"}, .size = {3}};
-    s.section.view = SDG_VIEW_WHOLE;
-    s.section.sum_axes = 1;
-    split_add(s.section.split, &s.section.splits, SDG_DIM_K, &s.mesh, 0);
+    setting_t s = sums_setting(48, CUDA_R_32F, 3);
     sdg_rules_matrix_t *c = &s.section.matrix[SDG_MATRIX_C];
     if (stays)
       split_add(c->split, &c->splits, SDG_DIM_N, &s.mesh, 0);
-    s.call = (sdg_call_t){.entry_name = "product", .family = SDG_FAMILY_MATMUL};
-    sdg_product_read(&s.gemm, &s.call);
-    s.call.operand[0].extent[SDG_BATCH] = 1;
+    sums_read(&s);
     for (int r = 0; r < 3; r++) {
       static sdg_tagging_t tagging;
       sdg_plan_t *plan;
@@ -493,6 +535,7 @@ int main(void) {
                  ranks_share_a_product_and_send_no_more_than_its_sums_take);
   tcase_add_test(cases,
                  sums_over_three_ranks_receive_the_bytes_of_the_formulas);
+  tcase_add_test(cases, pieces_of_sums_begin_at_multiples_of_16_bytes);
   tcase_add_test(cases, pieces_receive_the_bytes_of_the_table);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
