@@ -206,7 +206,8 @@ static narrow_t narrow_choose(const loops_t *loops) {
   narrow_t narrow = {
       .copy = atomic_load_explicit(&narrow_copy, memory_order_acquire)};
   int64_t from = INT32_MAX - loops->run_bytes, to = from;
-  if (!narrow.copy || (double)loops->run_bytes >= sdg_cost_agreed().run_bytes)
+  if (!narrow.copy || loops->count == 0 ||
+      (double)loops->run_bytes >= sdg_cost_agreed().run_bytes)
     return narrow;
   for (int i = 0; i < loops->count && i < SDG_NARROW_DIMS_MAX - 1; i++) {
     __typeof__(&loops->loop[0]) loop = &loops->loop[i];
