@@ -19,8 +19,12 @@ typedef struct sdg_norm_maker {
   sdg_box_t params; /* the program's scales and statistics */
   int64_t count;    /* own elements that share a mean; 0: own is empty */
   int64_t total;    /* elements of all ranks that share a mean */
-  bool packs;       /* sub-calls use packed copies, never parts of the program's
-                     * tensors */
+  int ranks, place; /* number of these ranks, and this rank's index */
+  bool even;        /* they have equal counts, and there are several */
+  bool has_zero;    /* `zero` is there: zeros that earlier steps have made */
+  sdg_subcall_tensor_t zero;
+  bool packs; /* sub-calls use packed copies, never parts of the program's
+               * tensors */
   /* This rank's parts of the program's tensors, or packed copies of them. */
   sdg_subcall_tensor_t tensor[SDG_NORM_TENSORS];
 } sdg_norm_maker_t;

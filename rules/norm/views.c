@@ -157,6 +157,20 @@ static const char *obstacle(const sdg_call_t *call, const sdg_norm_t *norm) {
   return layout_obstacle(call, norm);
 }
 
+// Finds the ranks that share statistics, and whether their parts are even.
+static void ranks_read(sdg_norm_maker_t *m, const sdg_tagging_t *tagging) {
+  const sdg_placement_t *x = x_placement(m->norm, tagging);
+  int rank[SDG_RANKS_MAX];
+  m->ranks = sdg_mesh_group(tagging->mesh, tagging->rank, m->axes, rank);
+  m->even = m->ranks > 1;
+  for (int i = 0; i < m->ranks; i++) {
+    sdg_box_t box = sdg_placement_box(x, tagging->mesh, rank[i]);
+    m->even &= values_count(m->norm, &box) * m->ranks == m->total;
+    if (rank[i] == tagging->rank)
+      m->place = i;
+  }
+}
+
 static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
                               const sdg_tagging_t *tagging, bool whole,
                               sdg_plan_t *plan) {
@@ -183,6 +197,7 @@ static sdg_status_t steps_add(const sdg_call_t *call, const sdg_norm_t *norm,
   for (int d = 0; d < x->dims; d++)
     if (is_shared(norm, d))
       m.total *= sdg_placement_extent(x, d);
+  ranks_read(&m, tagging);
   SDG_TRY(sdg_subcalls_open(plan, call));
   SDG_TRY(tensors_open(&m, whole, program));
   SDG_TRY(norm->kind == SDG_NORM_BACKWARD ? sdg_norm_backward(&m)

@@ -356,6 +356,25 @@ for op in ("training", "inference", "backward"):
                    "partH=0,3,9 n=3 c=4 size=9x8 type=half order=NHWC level=3"),
                   ("planes and rows, in place", "mesh=2x2 split=D:0,H:1 "
                    "partD=0,1,5 partH=0,3,9 n=2 c=2 size=5x9x4 at=1"))]
+# Statistics of all ranks are merged by weights, or by the vendor's function if
+# all parts have equal sizes. Without saved statistics the gradient merges, too.
+for name, words in (
+        ("even parts", "mesh=4 split=H:0 partH=0,3,6,9,12 n=2 c=3 size=12x7"),
+        ("even parts of two dimensions", "mesh=2x2 split=H:0,W:1 partH=0,5,10 "
+         "partW=0,4,8 n=3 c=70 size=10x8"),
+        ("even parts that products make", "mesh=2x2 split=N:0,H:1 partN=0,2,4 "
+         "partH=0,5,10 n=4 c=3 size=10x3"),
+        ("uneven parts of two dimensions", "mesh=2x3 split=H:0,W:1 partH=0,1,8 "
+         "partW=0,1,2,9 n=1 c=65 size=8x9"),
+        ("one element beside many", "mesh=3 split=H:0 partH=0,1,2,40 n=1 c=5 "
+         "size=40x1")):
+    NAMED += [(f"batch norm, {op}, {name}, {type}, mean {level}",
+               f"op=bn_{op} {words} type={type} level={level} drift=3 saved=0")
+              for op in ("training", "backward")
+              for type, level in (("float", 10000), ("double", 10000),
+                                  ("half", 50), ("bfloat16", 3))]
+    NAMED += [(f"batch norm, training, {name}, each",
+               f"op=bn_training {words} mode=each level=1000 n=4")]
 for op in ("training", "backward"):
     NAMED += [(f"batch norm, {op}, {fuse} fused, by {api}",
                f"op=bn_{op} {ROWS257.replace('257x257', '257x8')} api={api} "

@@ -25,7 +25,7 @@ class BatchNorm(Family):
         case["mode"] = rng.choice(["spatial", "spatial", "persistent", "each"])
         case["epsilon"] = rng.choice([0.00001, 0.001, 0.01])
         # The mean, which may be large compared with the deviation.
-        case["level"] = rng.choice([0, 0, 0, 3, 50, 1000])
+        case["level"] = rng.choice([0, 0, 0, 3, 50, 1000, 10000])
         # How much the mean grows from one end of the tensor to the other.
         case["drift"] = rng.choice([0, 0, 3])
         case["at"] = int(rng.random() < 0.2)
