@@ -106,6 +106,23 @@ static void vectors_trim(const sdg_entry_t *info, const void *args,
   memory->gaps = v.incx != 1 && v.incx != -1;
 }
 
+// A copy of contiguous bytes: whole tensors among them keep their pieces. What
+// is read comes first, as in calls on vectors.
+static void bytes_trim(sdg_memory_access_t *memory) {
+  const sdg_access_t to = memory->access[0], from = memory->access[1];
+  if (!memory->copies || memory->accesses != 2 || !to.writes || to.reads ||
+      !from.reads || from.writes || to.height != 1 || from.height != 1 ||
+      to.width == 0 || to.width != from.width)
+    return;
+  memory->access[0] = from;
+  memory->access[1] = to;
+  memory->elementwise = 1;
+  memory->elements = SDG_ELEMENTS_BYTES;
+  memory->gaps = false;
+  memory->sizes = sdg_hash_word(SDG_HASH_SEED, to.width);
+  memory->scalar_bytes[0] = memory->scalar_bytes[1] = 0;
+}
+
 void sdg_invocation_access(int entry, const void *args,
                            sdg_memory_access_t *memory) {
   const sdg_entry_t *info = &sdg_entry[entry];
@@ -135,6 +152,8 @@ void sdg_invocation_access(int entry, const void *args,
   memory->elementwise = 0;
   if (info->vector)
     vectors_trim(info, args, memory);
+  else
+    bytes_trim(memory);
 }
 
 // ---- copies whose arguments are in structs ----------------------------------

@@ -29,6 +29,7 @@ typedef enum sdg_stream_kind {
 typedef enum sdg_elements {
   SDG_ELEMENTS_UPDATE, /* writes f(old value, other vector if any) */
   SDG_ELEMENTS_COPY,   /* copies the vector read to the vector written */
+  SDG_ELEMENTS_BYTES,  /* the same, of bytes whose type is not known */
   SDG_ELEMENTS_SWAP,   /* exchanges two vectors; both are written */
   SDG_ELEMENTS_ROTATE, /* writes two vectors, each of both old values */
 } sdg_elements_t;

@@ -95,6 +95,11 @@ static bool pair_get(const sdg_memory_access_t *memory, const sdg_access_t **x,
          !sdg_span_overlap(span_of(*x), span_of(*y));
 }
 
+static bool writes_both(const sdg_memory_access_t *memory) {
+  return memory->elements == SDG_ELEMENTS_SWAP ||
+         memory->elements == SDG_ELEMENTS_ROTATE;
+}
+
 // How many distributed tensors share bytes with the vector, and how many of
 // them lie in it from their first element to their last.
 static int tensors_in(const sdg_buffers_t *table, const sdg_access_t *vector,
@@ -134,11 +139,13 @@ static bool pair_stays(const sdg_buffers_t *table,
                        const sdg_memory_access_t *memory) {
   const sdg_access_t *x, *y;
   int contained;
-  bool both = memory->elements != SDG_ELEMENTS_COPY;
+  bool both = writes_both(memory);
   if (!pair_get(memory, &x, &y))
     return false;
   if (moves(table, memory, x, y))
     return true;
+  if (memory->elements == SDG_ELEMENTS_BYTES)
+    return false;
   int of_x = tensors_in(table, x, &contained);
   int of_y = tensors_in(table, y, &contained);
   // Values that every rank has may overwrite a part of a tensor in pieces.
@@ -257,7 +264,7 @@ sdg_status_t sdg_elements_note(sdg_buffers_t *table,
                : SDG_OK;
   if (!pair_get(memory, &x, &y))
     return SDG_OK;
-  bool both = memory->elements != SDG_ELEMENTS_COPY;
+  bool both = writes_both(memory);
   if (moves(table, memory, x, y))
     return pair_move(table, both, x, y, mesh, self);
   SDG_TRY(vector_renew(table, y, last, mesh, self));

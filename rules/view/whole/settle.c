@@ -143,6 +143,11 @@ static sdg_status_t elements_hash(const sdg_memory_access_t *memory,
                                   uint64_t *out_hash) {
   const sdg_cublas_t *cublas = sdg_cublas_get();
   cublasPointerMode_t mode;
+  if (memory->stream_kind != SDG_STREAM_CUBLAS) {
+    *out_hash = sdg_hash_word(
+        memory->sizes, sdg_contents_pieces_of(memory, sdg_memory_table()));
+    return SDG_OK;
+  }
   if (!cublas)
     return SDG_E_LIBRARY_MISSING;
   cublasStatus_t got = cublas->cublasGetPointerMode_v2(

@@ -108,7 +108,8 @@ static int pieces_after(const char *there, sdg_memory_access_t *memory,
   int left = -1;
   *memory = axpy(X, Y, count);
   memory->elements = elements;
-  memory->access[1].writes = elements != SDG_ELEMENTS_COPY;
+  memory->access[1].writes =
+      elements != SDG_ELEMENTS_COPY && elements != SDG_ELEMENTS_BYTES;
   REQUIRE(!sdg_buffers_allocate(&table, X, 0x400));
   REQUIRE(!sdg_buffers_allocate(&table, Y, 0x400));
   for (; *there; there++)
@@ -146,6 +147,20 @@ START_TEST(copied_and_exchanged_tensors_keep_their_pieces) {
 }
 END_TEST
 
+START_TEST(bytes_move_whole_tensors_or_nothing) {
+  const size_t all = COLUMNS * ROWS;
+  const sdg_elements_t bytes = SDG_ELEMENTS_BYTES;
+  sdg_memory_access_t memory;
+  uintptr_t at = 0;
+  REQUIRE(pieces_after("x", &memory, all, bytes, &at) == 2);
+  REQUIRE(pieces_after("xY", &memory, all, bytes, &at) == 2);
+  REQUIRE(pieces_after("x", &memory, all - 1, bytes, &at) < 0);
+  REQUIRE(pieces_after("xy", &memory, all - 1, bytes, &at) < 0);
+  REQUIRE(pieces_after("y", &memory, all - 1, bytes, &at) < 0);
+  REQUIRE(pieces_after("y", &memory, all, bytes, &at) < 0);
+}
+END_TEST
+
 START_TEST(rotations_stay_in_pieces_if_both_vectors_are) {
   const size_t all = COLUMNS * ROWS;
   const sdg_elements_t rotate = SDG_ELEMENTS_ROTATE;
@@ -167,6 +182,7 @@ int main(void) {
                  writes_in_pieces_stay_if_every_element_comes_from_valid_ones);
   tcase_add_test(cases, fetched_elements_are_invalid_after_a_write);
   tcase_add_test(cases, copied_and_exchanged_tensors_keep_their_pieces);
+  tcase_add_test(cases, bytes_move_whole_tensors_or_nothing);
   tcase_add_test(cases, rotations_stay_in_pieces_if_both_vectors_are);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

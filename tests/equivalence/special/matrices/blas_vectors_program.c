@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes random calls of cuBLAS on vectors, between convolutions, with any
-// lengths, strides and offsets. Compares all of its memory and every value with
-// its own computation. Whole view. -DDOUBLE: vectors of doubles.
+// Makes random calls of cuBLAS on vectors, and copies of them, between
+// convolutions, with any lengths, strides and offsets. Compares all of its
+// memory and every value with its own computation. Whole view. -DDOUBLE:
+// vectors of doubles.
 //
 // usage: blas_vectors_program SEED STEPS [pieces]
 //        pieces: instead, values of vectors that sundog must not fetch
@@ -207,7 +208,8 @@ static void value_make(int op, int place_of, strip_t x, strip_t y, int n) {
   value_is(names[op], out[0] + (pair ? out[1] : 0) * I, right, terms);
 }
 
-enum { COPY, SWAP, AXPY, SCAL, ROT };
+// BYTES: a copy by the CUDA runtime.
+enum { COPY, SWAP, AXPY, SCAL, ROT, BYTES };
 
 static void elements_make(int op, strip_t x, strip_t y, int n) {
   static real_t was[ARENA];
@@ -217,7 +219,7 @@ static void elements_make(int op, strip_t x, strip_t y, int n) {
   for (int i = 0; i < n; i++)
     for (int k = 0; k < x.width; k++) {
       int from = index_of(&x, n, i) + k, to = index_of(&y, n, i) + k;
-      if (op == COPY || op == SWAP)
+      if (op == COPY || op == SWAP || op == BYTES)
         host[to] = was[from];
       if (op == SWAP)
         host[from] = was[to];
@@ -233,6 +235,9 @@ static void elements_make(int op, strip_t x, strip_t y, int n) {
   const real_t none = 0;
   if (op == ROT)
     CHECK(BLAS(Srot, Drot)(cublas, n, a, x.inc, b, y.inc, &none, &alpha));
+  else if (op == BYTES)
+    CHECK(cudaMemcpyAsync(b, a, (size_t)(n * x.width) * sizeof *host,
+                          cudaMemcpyDeviceToDevice, 0));
   else if (op == COPY && x.width == 2)
     CHECK(BLAS(Ccopy, Zcopy)(cublas, n, a, x.inc, b, y.inc));
   else if (op == COPY)
@@ -269,7 +274,9 @@ static void vectors_draw(void) {
   if (op > ROT)
     value_make(drawn(NRM2, DOTC), result_place(&x, &y, n), x, y, n);
   else if (n > 0)
-    elements_make(op, x, y, n);
+    elements_make(op == COPY && x.inc == 1 && y.inc == 1 && drawn(0, 1) ? BYTES
+                                                                        : op,
+                  x, y, n);
 }
 
 // Vectors in pieces: two tensors and parts of them, also together with elements
@@ -298,7 +305,7 @@ static void pieces_run(bool gaps) {
                  (strip_t){place(calls[i].to) + calls[i].offset, calls[i].inc,
                            calls[i].width},
                  calls[i].n);
-  for (int op = COPY; op <= ROT; op++)
+  for (int op = COPY; op <= BYTES; op++)
     elements_make(op, (strip_t){place(0), 1, 1}, (strip_t){place(1), 1, 1},
                   COUNT);
   compare("memory");
