@@ -155,7 +155,12 @@ sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
                                                                : out->spec.y];
   *out_can = false;
   out->zero_rows = false; // pieces are in place
-  if (out->spec.y < 0)    // statistics only
+  // Of statistics only; what the ranks read of old results is not listed.
+  for (int d = 0; d < call->operand[x].dims; d++)
+    if (sdg_window_op_periodic(call, io_tagging, &out->spec, d))
+      return sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
+                      call->entry_name);
+  if (out->spec.y < 0 || out->pattern->adds_old)
     return SDG_OK;
   if (lead->dims != call->operand[x].dims || lead->split[1].axes)
     return sdg_window_op_alone(call, io_tagging, &out->spec);

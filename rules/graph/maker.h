@@ -93,9 +93,5 @@ int sdg_graph_slab_of(const sdg_graph_maker_t *m, int index,
                       sdg_graph_level_t level);
 sdg_box_t sdg_graph_slot_box(const sdg_graph_maker_t *m, int index,
                              sdg_graph_level_t level);
-/* The error of a periodic dimension. `any`: of every op, not only of data
- * gradients, whose rows have several images. */
-sdg_status_t sdg_graph_period_check(const sdg_graph_maker_t *m,
-                                    bool any) SDG_MUST_CHECK;
 
 #endif

@@ -13,7 +13,7 @@
 // The attributes of the three convolutions, level by level.
 typedef struct convolution {
   cudnnBackendDescriptorType_t kind;
-  cudnnBackendAttributeName_t tensor[SDG_GRAPH_LEVELS];
+  cudnnBackendAttributeName_t tensor[SDG_GRAPH_LEVELS], beta;
   sdg_graph_level_t after;
 } convolution_t;
 
@@ -23,18 +23,21 @@ static const convolution_t convolutions[] = {
          {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W},
+         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
          SDG_GRAPH_LEVEL_Y},
     [SDG_GRAPH_DGRAD] =
         {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
          {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W},
+         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
          SDG_GRAPH_LEVEL_X},
     [SDG_GRAPH_WGRAD] =
         {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
          {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW},
+         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
          SDG_GRAPH_LEVEL_W},
 };
 enum { CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
@@ -105,6 +108,7 @@ static const char *main_find(sdg_graph_pattern_t *p) {
     return found ? "several convolutions" : "no convolution";
   const sdg_graph_node_t *main = &graph->node[p->main];
   p->after = convolutions[p->kind].after;
+  p->adds_old = sdg_graph_real(main, convolutions[p->kind].beta, 0) != 0;
   for (int level = 0; level < SDG_GRAPH_LEVELS; level++)
     p->tensor[level] =
         sdg_graph_operand(main, convolutions[p->kind].tensor[level]);
@@ -219,11 +223,9 @@ static const char *tensors_lack(const sdg_graph_pattern_t *p) {
 // The sum over ranks comes after all that is computed of their parts, so that
 // it has to be linear.
 static const char *gradient_lacks(const sdg_graph_pattern_t *p) {
-  const sdg_graph_node_t *main = &p->graph->node[p->main];
   if (p->kind != SDG_GRAPH_WGRAD)
     return NULL;
-  if (sdg_graph_real(main, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-                     0) != 0)
+  if (p->adds_old)
     return "a filter gradient that is added to old values (beta)";
   for (int n = 0; n < p->graph->node_count; n++) {
     const sdg_graph_node_t *node = &p->graph->node[n];

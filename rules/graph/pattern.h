@@ -42,7 +42,8 @@ typedef struct sdg_graph_pattern {
   const char *lacks;
   uint64_t hash; /* of ops, parameters, types and connections; of no extents */
   sdg_graph_kind_t kind;
-  int main;                     /* the convolution's node */
+  bool adds_old; /* the convolution adds to old values of its result (beta) */
+  int main;      /* the convolution's node */
   int tensor[SDG_GRAPH_LEVELS]; /* the convolution's x, y and w */
   sdg_graph_level_t after; /* level of all that is computed of its result */
   /* Of the convolution, for each spatial dimension. */

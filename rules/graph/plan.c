@@ -50,9 +50,10 @@ static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
   return sdg_graph_sums_close(m);
 }
 
-sdg_status_t sdg_graph_period_check(const sdg_graph_maker_t *m, bool any) {
+// Rows across the ends of a dimension have several images in a gradient.
+static sdg_status_t period_check(const sdg_graph_maker_t *m) {
   return sdg_window_op_wraps(&m->conv.op) &&
-                 (any || m->conv.pattern->kind == SDG_GRAPH_DGRAD)
+                 m->conv.pattern->kind == SDG_GRAPH_DGRAD
              ? sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
                         m->call->entry_name)
              : SDG_OK;
@@ -71,7 +72,7 @@ sdg_status_t sdg_graph_plan(const sdg_call_t *call,
     m->haloed = m->conv.pattern->kind == SDG_GRAPH_DGRAD ? SDG_GRAPH_LEVEL_Y
                                                          : SDG_GRAPH_LEVEL_X;
     m->boxes = sdg_graph_boxes(&m->conv, tagging, tagging->rank);
-    status = sdg_graph_period_check(m, false);
+    status = period_check(m);
     if (status == SDG_OK)
       status = steps_make(m, &literal);
     sdg_graph_conv_fini(&m->conv);

@@ -86,7 +86,6 @@ static sdg_status_t share_make(sdg_graph_maker_t *m, sdg_plan_t **out_plan) {
   sdg_share_t *share;
   int refusal = 0;
   m->boxes = sdg_graph_boxes(&m->conv, m->tagging, m->tagging->rank);
-  SDG_TRY(sdg_graph_period_check(m, true));
   SDG_TRY(sdg_share_create(sdg_mesh_ranks(m->tagging->mesh), &share));
   sdg_status_t status = share_fill(m, share);
   if (status == SDG_OK)

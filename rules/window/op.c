@@ -16,7 +16,9 @@ bool sdg_window_op_periodic(const sdg_call_t *call,
                             const sdg_window_spec_t *spec, int d) {
   sdg_dim_t name = sdg_dim_at(call->family, d, call->operand[spec->x].dims);
   // Without padding no window extends beyond the domain.
-  return d >= 2 && name != SDG_DIM_COUNT && spec->window[d].pad > 0 &&
+  bool pads =
+      spec->window[d].pad > 0 || spec->window[d].pad + spec->pad_more[d] > 0;
+  return d >= 2 && name != SDG_DIM_COUNT && pads &&
          (tagging->section->wrap >> name & 1);
 }
 

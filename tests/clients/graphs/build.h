@@ -75,8 +75,10 @@ static inline build_t build_conv(int64_t stride, int64_t padding) {
 /* The result is that of cudnnConvolutionForward, BackwardData or
  * BackwardFilter: alpha 1, beta 0. */
 #define BUILD_CONV(made, kind, x, w, y, x_, w_, y_, conv)                      \
+  BUILD_CONV_ADD(made, kind, x, w, y, x_, w_, y_, conv, 0)
+#define BUILD_CONV_ADD(made, kind, x, w, y, x_, w_, y_, conv, beta)            \
   do {                                                                         \
-    const float one_ = 1, zero_ = 0;                                           \
+    const float one_ = 1, zero_ = (beta);                                      \
     BUILD_GIVE(made, OPERATION_CONVOLUTION_##kind##_##x, x_);                  \
     BUILD_GIVE(made, OPERATION_CONVOLUTION_##kind##_##w, w_);                  \
     BUILD_GIVE(made, OPERATION_CONVOLUTION_##kind##_##y, y_);                  \

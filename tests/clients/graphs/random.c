@@ -4,11 +4,12 @@
 //   which may read the convolution's own input; intermediate results may be
 //   written, too] [-> reductions].
 //
-// usage: random DIMENSION FIRST COUNT [statistics | half]
+// usage: random DIMENSION FIRST COUNT [statistics | half | wrap]
 //   DIMENSION  N, D, H or W: with LAYER_VIEW=shard each rank (SUNDOG_RANK of
 //              SUNDOG_SIZE) has its piece of it
 //   FIRST      seed of the first graph; COUNT: how many
 //   half       tensors with memory are in half, but for sums
+//   wrap       the dimension is periodic: wrap = DIMENSION in the rules
 //   statistics graphs may end in GEN_STATS, which a GPU takes in half only
 // Prints how many were computed, and the seed of one that is wrong. A graph
 // that is refused (CUDNN_STATUS_NOT_SUPPORTED) counts as none.
@@ -44,10 +45,10 @@ static double real(void) {
 typedef struct {
   int64_t whole[DIMS], dim[DIMS], first[DIMS], stride[DIMS];
   bool is_virtual, is_result;
-  bool is_half;
-  double *value;  // of the whole tensor, last dimension innermost
-  void *device;   // of the piece
-  int64_t places; // elements in device memory
+  bool is_half, is_old; // is_old: has values that are read
+  double *value;        // of the whole tensor, last dimension innermost
+  void *device;         // of the piece
+  int64_t places;       // elements in device memory
 } tensor_t;
 
 typedef struct {
@@ -64,6 +65,7 @@ typedef struct {
   int dims, kind; // of X, W, Y: the one that is computed
   bool last;      // channels last
   int64_t pad[DIMS], post[DIMS], step[DIMS], dilation[DIMS], groups;
+  float beta;
   tensor_t tensor[TENSORS];
   int tensors, conv[CONV_TENSORS];
   op_t op[OPS];
@@ -79,7 +81,8 @@ static int64_t count_of(const graph_t *g, const int64_t *dim) {
   return count;
 }
 
-static bool in_half, with_statistics;
+static bool in_half, with_statistics, wraps;
+static char split;
 
 static int tensor_add(graph_t *g, const int64_t *whole, bool is_virtual,
                       bool is_result) {
@@ -156,21 +159,30 @@ static void sum_add(graph_t *g, int x) {
   g->sum[g->sums++] = (sum_t){ops[in(0, 3)], x, y, -1};
 }
 
-static graph_t drawn(char dimension, uint64_t seed) {
+// The convolution is added to half of what is there.
+static void old_values(graph_t *g, tensor_t *t) {
+  g->beta = 0.5F;
+  t->is_old = true;
+  for (int64_t i = 0; i < count_of(g, t->whole); i++)
+    t->value[i] = real();
+}
+
+static graph_t drawn(uint64_t seed) {
   graph_t g = {.groups = 1};
   state = seed * 0x9e3779b97f4a7c15u + 1;
   for (int i = 0; i < 8; i++)
     (void)in(0, 1);
-  int least = dimension == 'D' ? 5 : dimension == 'H' ? 4 : 3;
+  int least = split == 'D' ? 5 : split == 'H' ? 4 : 3;
   g.dims = (int)in(least, DIMS);
-  g.kind = in(0, 1) ? Y : (int)in(X, W);
+  // Data gradients of a periodic dimension are refused.
+  g.kind = in(0, 1) ? Y : wraps ? W : (int)in(X, W);
   g.last = in(0, 1);
   g.groups = in(0, 3) ? 1 : 2;
   int64_t dim[CONV_TENSORS][DIMS];
   for (int i = 0; i < CONV_TENSORS; i++)
     for (int d = 0; d < DIMS; d++)
       dim[i][d] = 1;
-  dim[X][0] = dim[Y][0] = in(1, 3) + (dimension == 'N' ? 6 : 0);
+  dim[X][0] = dim[Y][0] = in(1, 3) + (split == 'N' ? 6 : 0);
   dim[W][1] = in(1, 3);
   dim[X][1] = dim[W][1] * g.groups;
   dim[Y][1] = dim[W][0] = in(1, 3) * g.groups;
@@ -197,6 +209,8 @@ static graph_t drawn(char dimension, uint64_t seed) {
   g.before = g.ops;
   bool is_virtual = length > 0 && in(0, 3);
   g.conv[g.kind] = tensor_add(&g, dim[g.kind], is_virtual, true);
+  if (!is_virtual && g.kind != W && in(0, 3) == 0)
+    old_values(&g, &g.tensor[g.conv[g.kind]]);
   int end = chain(&g, g.conv[g.kind], length, true, g.kind == Y ? own : -1);
   for (int i = g.kind != W && in(0, 2) == 0 ? (int)in(1, 2) : 0; i > 0; i--)
     sum_add(&g, end);
@@ -245,12 +259,22 @@ static void op_run(const graph_t *g, const op_t *op) {
   }
 }
 
+static int dimension_of(const graph_t *g) {
+  return split == 'N'   ? 0
+         : split == 'W' ? g->dims - 1
+         : split == 'H' ? g->dims - 2
+                        : g->dims - 3;
+}
+
 // Adds every product of an output's place and a tap.
 static void conv_run(const graph_t *g) {
   const tensor_t *x = &g->tensor[g->conv[X]], *w = &g->tensor[g->conv[W]],
                  *y = &g->tensor[g->conv[Y]];
   int64_t taps = count_of(g, w->whole), outputs = count_of(g, y->whole);
   int64_t in_group = w->whole[0] / g->groups;
+  const tensor_t *result = &g->tensor[g->conv[g->kind]];
+  for (int64_t i = 0; i < count_of(g, result->whole); i++)
+    result->value[i] *= (double)g->beta;
   for (int64_t i = 0; i < outputs; i++)
     for (int64_t k = 0; k < taps; k++) {
       int64_t o[DIMS], tap[DIMS], at[DIMS];
@@ -263,6 +287,8 @@ static void conv_run(const graph_t *g) {
       at[1] = tap[1] + o[1] / in_group * w->whole[1];
       for (int d = 2; d < g->dims; d++) {
         at[d] = o[d] * g->step[d] - g->pad[d] + tap[d] * g->dilation[d];
+        if (wraps && d == dimension_of(g))
+          at[d] = (at[d] + 8 * x->whole[d]) % x->whole[d];
         inside &= at[d] >= 0 && at[d] < x->whole[d];
       }
       int64_t from = inside ? index_of(g, x->whole, at) : 0;
@@ -327,15 +353,12 @@ static int64_t boundary(int64_t units, int64_t rank, int64_t ranks) {
   return units * rank / ranks + more;
 }
 
-static void pieces_cut(graph_t *g, char dimension) {
+static void pieces_cut(graph_t *g) {
   const char *view = getenv("LAYER_VIEW");
   bool cuts = view && strcmp(view, "shard") == 0;
   int64_t ranks = cuts ? number_of("SUNDOG_SIZE", 1) : 1;
   int64_t rank = cuts ? number_of("SUNDOG_RANK", 0) : 0;
-  int s = dimension == 'N'   ? 0
-          : dimension == 'W' ? g->dims - 1
-          : dimension == 'H' ? g->dims - 2
-                             : g->dims - 3;
+  int s = dimension_of(g);
   int64_t step = s ? g->step[s] : 1;
   int64_t of_x = g->tensor[g->conv[X]].whole[s];
   int64_t of_y = g->tensor[g->conv[Y]].whole[s];
@@ -376,8 +399,9 @@ static void tensor_put(const graph_t *g, tensor_t *t) {
       place += at[d] * t->stride[d];
       at[d] += t->first[d];
     }
-    piece[place] =
-        t->is_result ? NAN : (float)t->value[index_of(g, t->whole, at)];
+    piece[place] = t->is_result && !t->is_old
+                       ? NAN
+                       : (float)t->value[index_of(g, t->whole, at)];
     half[place] = (half_t)piece[place];
   }
   CHECK(cudaMemcpy(t->device, t->is_half ? (void *)half : piece, bytes,
@@ -448,11 +472,11 @@ static build_t conv_of(const graph_t *g, const build_t *tensor) {
           y = tensor[g->conv[Y]];
   if (g->kind == Y) {
     op = build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-    BUILD_CONV(op, FORWARD, X, W, Y, x, w, y, how);
+    BUILD_CONV_ADD(op, FORWARD, X, W, Y, x, w, y, how, g->beta);
   } else if (g->kind == X) {
     op = build_create(
         CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
-    BUILD_CONV(op, BWD_DATA, DX, W, DY, x, w, y, how);
+    BUILD_CONV_ADD(op, BWD_DATA, DX, W, DY, x, w, y, how, g->beta);
   } else {
     op = build_create(
         CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
@@ -541,8 +565,11 @@ static bool execute(cudnnHandle_t handle, const graph_t *g) {
   return status == CUDNN_STATUS_SUCCESS;
 }
 
-static bool graph_run(cudnnHandle_t handle, char dimension, uint64_t seed) {
-  graph_t g = drawn(dimension, seed);
+static bool graph_run(cudnnHandle_t handle, uint64_t seed) {
+  graph_t g = drawn(seed);
+  pieces_cut(&g);
+  for (int t = 0; t < g.tensors; t++)
+    tensor_put(&g, &g.tensor[t]);
   for (int i = 0; i < g.before; i++)
     op_run(&g, &g.op[i]);
   conv_run(&g);
@@ -550,17 +577,14 @@ static bool graph_run(cudnnHandle_t handle, char dimension, uint64_t seed) {
     op_run(&g, &g.op[i]);
   for (int i = 0; i < g.sums; i++)
     (g.sum[i].squares < 0 ? sum_run : statistics_run)(&g, &g.sum[i]);
-  pieces_cut(&g, dimension);
-  for (int t = 0; t < g.tensors; t++)
-    tensor_put(&g, &g.tensor[t]);
   bool ran = execute(handle, &g);
   for (int t = 0; t < g.tensors && ran; t++) {
     double off = g.tensor[t].is_result && !g.tensor[t].is_virtual
                      ? tensor_off(&g, &g.tensor[t])
                      : 0;
     if (!(off <= (in_half ? 5e-3 : 2e-5))) {
-      fprintf(stderr, "random %c %lu 1: wrong: tensor %d off by %.1e\n",
-              dimension, (unsigned long)seed, t, off);
+      fprintf(stderr, "random %c %lu 1: wrong: tensor %d off by %.1e\n", split,
+              (unsigned long)seed, t, off);
       exit(EXIT_FAILURE);
     }
   }
@@ -572,12 +596,14 @@ int main(int words, char **word) {
   cudnnHandle_t handle;
   CHECK(words < 4);
   with_statistics = words > 4 && strcmp(word[4], "statistics") == 0;
+  split = word[1][0];
+  wraps = words > 4 && strcmp(word[4], "wrap") == 0;
   in_half = words > 4 && strcmp(word[4], "half") == 0;
   uint64_t first = strtoull(word[2], NULL, 10);
   uint64_t count = strtoull(word[3], NULL, 10), ran = 0;
   CHECK(cudnnCreate(&handle));
   for (uint64_t i = 0; i < count; i++)
-    ran += graph_run(handle, word[1][0], first + i);
+    ran += graph_run(handle, first + i);
   printf("%lu of %lu graphs are right, the others refused\n",
          (unsigned long)ran, (unsigned long)count);
   CHECK(cudnnDestroy(handle));
