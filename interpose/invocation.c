@@ -314,6 +314,7 @@ bool sdg_invocation_call(int entry, const void *args, sdg_gemm_t *gemm,
   call->args = args;
   call->op_descriptor = pointer_at(args, info->op);
   call->op_generation = sdg_tag_generation(call->op_descriptor);
+  call->window = NULL;
   call->is_query = info->is_query;
   call->result = 0;
   call->refused = false;

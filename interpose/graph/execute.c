@@ -8,7 +8,9 @@
 #include "interpose/graph/shadow.h"
 #include "interpose/slot.h"
 #include "rules/file/setup.h"
+#include "rules/observe/inspect.h"
 #include "rules/observe/observe.h"
+#include "rules/observe/values.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
 #include "src/base/options.h"
@@ -138,6 +140,20 @@ static int lacks(int entry, const void *handle, const char *what) {
   return refused ? result : -1;
 }
 
+// Without a split: for records of calls and of their outputs.
+static void observe(int entry, cudnnHandle_t handle,
+                    const sdg_graph_execution_t *execution) {
+  sdg_call_t call;
+  if (!execution) {
+    sdg_inspect_opaque(sdg_entry[entry].name);
+    return;
+  }
+  sdg_graph_call_init(execution, entry, handle, &call);
+  sdg_observe_begin(&call, sdg_registry_knows);
+  if (sdg_values_wanted())
+    sdg_values_expect(&call, NULL);
+}
+
 // What an execution has that cannot be split; NULL: nothing.
 static const char *execution_lacks(const sdg_graph_execution_t *execution) {
   const sdg_graph_pattern_t *p = execution->pattern;
@@ -155,14 +171,16 @@ int sdg_capture_execute(int entry, cudnnHandle_t handle,
   sdg_graph_execution_t execution;
   if (sdg_capture_is_foreign(caller))
     return -1;
-  if (!sdg_job_asked())
-    return sdg_capture_opaque(entry, handle, caller);
   sdg_capture_enter();
   bool known = sdg_shadow_use(plan, pack, &execution);
   const char *missing =
       known ? execution_lacks(&execution) : "ops that sundog has not seen made";
-  int result = missing ? lacks(entry, handle, missing)
-                       : judge(entry, handle, &execution);
+  int result = -1;
+  if (!sdg_job_asked()) // the call is passed on
+    observe(entry, handle, missing ? NULL : &execution);
+  else
+    result = missing ? lacks(entry, handle, missing)
+                     : judge(entry, handle, &execution);
   if (known)
     sdg_graph_pattern_release(execution.pattern);
   sdg_capture_leave();

@@ -51,6 +51,7 @@ void sdg_graph_call_init(const sdg_graph_execution_t *execution, int entry,
   out->args = execution;
   out->op_descriptor = NULL;
   out->op_generation = 0;
+  out->window = &pattern->window;
   out->is_query = false;
   out->memory = NULL;
   out->result = 0;

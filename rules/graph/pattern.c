@@ -361,6 +361,17 @@ static void writers_find(sdg_graph_pattern_t *p) {
         p->writer[p->graph->node[n].operand[i].tensor] = n;
 }
 
+static void window_fill(sdg_graph_pattern_t *p) {
+  const sdg_graph_tensor_t *w = &p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_W]];
+  p->window.spatial = p->spatial;
+  for (int s = 0; s < p->spatial; s++) {
+    p->window.kernel[s] = (int)w->dim[s + 2];
+    p->window.pad[s] = (int)p->pre[s];
+    p->window.stride[s] = (int)p->stride[s];
+    p->window.dilation[s] = (int)p->dilation[s];
+  }
+}
+
 static const char *pattern_read(sdg_graph_pattern_t *p) {
   writers_find(p);
   p->name = sdg_graph_name(p->graph);
@@ -373,6 +384,8 @@ static const char *pattern_read(sdg_graph_pattern_t *p) {
   needs_mark(p);
   if (!(lacks = tensors_lack(p)) && !(lacks = gradient_lacks(p)))
     lacks = operands_find(p);
+  if (!lacks)
+    window_fill(p);
   return lacks;
 }
 

@@ -50,6 +50,7 @@ typedef struct sdg_graph_pattern {
   int spatial;
   int64_t stride[SDG_DIMS_MAX], dilation[SDG_DIMS_MAX];
   int64_t pre[SDG_DIMS_MAX], post[SDG_DIMS_MAX]; /* paddings */
+  sdg_call_window_t window;                      /* the same, for reports */
   /* Bits 1 << level; SDG_GRAPH_AFTER: computed of the convolution's result;
    * SDG_GRAPH_SUM: by a reduction or statistics, which end the chain. Owned. */
   unsigned *tensor_levels, *node_levels;

@@ -41,14 +41,8 @@ static void list_put(text_t *text, const char *name, int count,
   put(text, "]");
 }
 
-typedef struct shape { // one window, by spatial dimension
-  int spatial;
-  int kernel[SDG_DIMS_MAX], pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX],
-      dilation[SDG_DIMS_MAX];
-} shape_t;
-
 static bool filter_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
-                        shape_t *out) {
+                        sdg_call_window_t *out) {
   cudnnConvolutionMode_t mode;
   cudnnDataType_t type;
   const sdg_operand_t *filter = NULL;
@@ -67,7 +61,7 @@ static bool filter_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
 }
 
 static bool pool_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
-                      shape_t *out) {
+                      sdg_call_window_t *out) {
   cudnnPoolingMode_t mode;
   cudnnNanPropagation_t nan;
   for (int i = 0; i < SDG_DIMS_MAX; i++)
@@ -80,13 +74,15 @@ static bool pool_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
 
 static void window_put(text_t *text, const sdg_call_t *call) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
-  shape_t shape;
+  sdg_call_window_t shape;
   memset(&shape, 0, sizeof shape);
-  if (!cudnn || !call->op_descriptor ||
-      !(sdg_family_is(call->family, SDG_FAMILY_FILTERS)
-            ? filter_read(cudnn, call, &shape)
-            : sdg_family_is(call->family, SDG_FAMILY_POOLS) &&
-                  pool_read(cudnn, call, &shape)))
+  if (call->window)
+    shape = *call->window;
+  else if (!cudnn || !call->op_descriptor ||
+           !(sdg_family_is(call->family, SDG_FAMILY_FILTERS)
+                 ? filter_read(cudnn, call, &shape)
+                 : sdg_family_is(call->family, SDG_FAMILY_POOLS) &&
+                       pool_read(cudnn, call, &shape)))
     return;
   put(text, "\"window\":{");
   list_put(text, "kernel", shape.spatial, shape.kernel);

@@ -130,6 +130,13 @@ typedef struct sdg_operand {
   sdg_hint_t hint;
 } sdg_operand_t;
 
+/* A window that slides over spatial dimensions. */
+typedef struct sdg_call_window {
+  int spatial;
+  int kernel[SDG_DIMS_MAX], pad[SDG_DIMS_MAX], stride[SDG_DIMS_MAX],
+      dilation[SDG_DIMS_MAX]; /* pad: before x */
+} sdg_call_window_t;
+
 /* A captured call. Lives on the caller's stack while the call lasts. */
 typedef struct sdg_call {
   int entry; /* sdg_entry_t of interpose/entries */
@@ -145,6 +152,8 @@ typedef struct sdg_call {
   /* Descriptor of the convolution, pooling, activation ..., or NULL. */
   const void *op_descriptor;
   uint64_t op_generation;
+  /* For reports, of a call whose window is in no descriptor; else NULL. */
+  const sdg_call_window_t *window;
   bool is_query; /* an output-size, workspace or algorithm query */
   int operands;
   sdg_operand_t operand[SDG_OPERANDS_MAX];
