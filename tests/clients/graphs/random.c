@@ -6,7 +6,8 @@
 //
 // usage: random DIMENSION FIRST COUNT [statistics | half | wrap]
 //   DIMENSION  N, D, H or W: with LAYER_VIEW=shard each rank (SUNDOG_RANK of
-//              SUNDOG_SIZE) has its piece of it
+//              SUNDOG_SIZE) has its piece of it. Two of them, as HW: the second
+//              is split over pairs of ranks that follow one another
 //   FIRST      seed of the first graph; COUNT: how many
 //   half       tensors with memory are in half, but for sums
 //   wrap       the dimension is periodic: wrap = DIMENSION in the rules
@@ -82,7 +83,7 @@ static int64_t count_of(const graph_t *g, const int64_t *dim) {
 }
 
 static bool in_half, with_statistics, wraps;
-static char split;
+static char split, second; // second 0: one dimension
 
 static int tensor_add(graph_t *g, const int64_t *whole, bool is_virtual,
                       bool is_result) {
@@ -172,7 +173,7 @@ static graph_t drawn(uint64_t seed) {
   state = seed * 0x9e3779b97f4a7c15u + 1;
   for (int i = 0; i < 8; i++)
     (void)in(0, 1);
-  int least = split == 'D' ? 5 : split == 'H' ? 4 : 3;
+  int least = split == 'D' ? 5 : split == 'H' || second ? 4 : 3;
   g.dims = (int)in(least, DIMS);
   // Data gradients of a periodic dimension are refused.
   g.kind = in(0, 1) ? Y : wraps ? W : (int)in(X, W);
@@ -182,7 +183,7 @@ static graph_t drawn(uint64_t seed) {
   for (int i = 0; i < CONV_TENSORS; i++)
     for (int d = 0; d < DIMS; d++)
       dim[i][d] = 1;
-  dim[X][0] = dim[Y][0] = in(1, 3) + (split == 'N' ? 6 : 0);
+  dim[X][0] = dim[Y][0] = in(1, 3) + (split == 'N' || second == 'N' ? 6 : 0);
   dim[W][1] = in(1, 3);
   dim[X][1] = dim[W][1] * g.groups;
   dim[Y][1] = dim[W][0] = in(1, 3) * g.groups;
@@ -259,11 +260,11 @@ static void op_run(const graph_t *g, const op_t *op) {
   }
 }
 
-static int dimension_of(const graph_t *g) {
-  return split == 'N'   ? 0
-         : split == 'W' ? g->dims - 1
-         : split == 'H' ? g->dims - 2
-                        : g->dims - 3;
+static int dimension_of(const graph_t *g, char letter) {
+  return letter == 'N'   ? 0
+         : letter == 'W' ? g->dims - 1
+         : letter == 'H' ? g->dims - 2
+                         : g->dims - 3;
 }
 
 // Adds every product of an output's place and a tap.
@@ -287,7 +288,7 @@ static void conv_run(const graph_t *g) {
       at[1] = tap[1] + o[1] / in_group * w->whole[1];
       for (int d = 2; d < g->dims; d++) {
         at[d] = o[d] * g->step[d] - g->pad[d] + tap[d] * g->dilation[d];
-        if (wraps && d == dimension_of(g))
+        if (wraps && d == dimension_of(g, split))
           at[d] = (at[d] + 8 * x->whole[d]) % x->whole[d];
         inside &= at[d] >= 0 && at[d] < x->whole[d];
       }
@@ -353,19 +354,13 @@ static int64_t boundary(int64_t units, int64_t rank, int64_t ranks) {
   return units * rank / ranks + more;
 }
 
-static void pieces_cut(graph_t *g) {
-  const char *view = getenv("LAYER_VIEW");
-  bool cuts = view && strcmp(view, "shard") == 0;
-  int64_t ranks = cuts ? number_of("SUNDOG_SIZE", 1) : 1;
-  int64_t rank = cuts ? number_of("SUNDOG_RANK", 0) : 0;
-  int s = dimension_of(g);
+static void dimension_cut(graph_t *g, int s, int64_t rank, int64_t ranks) {
   int64_t step = s ? g->step[s] : 1;
   int64_t of_x = g->tensor[g->conv[X]].whole[s];
   int64_t of_y = g->tensor[g->conv[Y]].whole[s];
   int64_t units = of_x / step;
   for (int t = 0; t < g->tensors; t++) {
     tensor_t *tensor = &g->tensor[t];
-    memcpy(tensor->dim, tensor->whole, sizeof tensor->dim);
     if (t == g->conv[W] || tensor->whole[s] == 1)
       continue;
     bool like_x = tensor->whole[s] == of_x;
@@ -376,6 +371,19 @@ static void pieces_cut(graph_t *g) {
     tensor->first[s] = lo;
     tensor->dim[s] = hi - lo;
   }
+}
+
+static void pieces_cut(graph_t *g) {
+  const char *view = getenv("LAYER_VIEW");
+  bool cuts = view && strcmp(view, "shard") == 0;
+  int64_t ranks = cuts ? number_of("SUNDOG_SIZE", 1) : 1;
+  int64_t rank = cuts ? number_of("SUNDOG_RANK", 0) : 0;
+  int64_t pair = second && ranks > 1 ? 2 : 1;
+  for (int t = 0; t < g->tensors; t++)
+    memcpy(g->tensor[t].dim, g->tensor[t].whole, sizeof g->tensor[t].dim);
+  dimension_cut(g, dimension_of(g, split), rank / pair, ranks / pair);
+  if (second)
+    dimension_cut(g, dimension_of(g, second), rank % pair, pair);
 }
 
 // Copies between the piece in device memory and the whole values.
@@ -583,8 +591,8 @@ static bool graph_run(cudnnHandle_t handle, uint64_t seed) {
                      ? tensor_off(&g, &g.tensor[t])
                      : 0;
     if (!(off <= (in_half ? 5e-3 : 2e-5))) {
-      fprintf(stderr, "random %c %lu 1: wrong: tensor %d off by %.1e\n", split,
-              (unsigned long)seed, t, off);
+      fprintf(stderr, "random %c%c %lu 1: wrong: tensor %d off by %.1e\n",
+              split, second, (unsigned long)seed, t, off);
       exit(EXIT_FAILURE);
     }
   }
@@ -597,6 +605,7 @@ int main(int words, char **word) {
   CHECK(words < 4);
   with_statistics = words > 4 && strcmp(word[4], "statistics") == 0;
   split = word[1][0];
+  second = word[1][1];
   wraps = words > 4 && strcmp(word[4], "wrap") == 0;
   in_half = words > 4 && strcmp(word[4], "half") == 0;
   uint64_t first = strtoull(word[2], NULL, 10);
