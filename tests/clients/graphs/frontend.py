@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs of cudnn-frontend's Python package, checked against numpy: a
 convolution with bias and ReLU, its plan through serialize and deserialize, and
-both gradients."""
+both gradients. With LAYER_VIEW=shard each rank has its rows."""
 import ctypes
+import os
 import sys
 
 import cudnn
@@ -11,6 +12,16 @@ import numpy
 runtime = ctypes.CDLL('libcudart.so.13')
 N, C, H, W, K = 2, 8, 12, 10, 16
 failed = []
+cuts = os.environ.get('LAYER_VIEW') == 'shard'
+RANK = int(os.environ['SUNDOG_RANK']) if cuts else 0
+RANKS = int(os.environ['SUNDOG_SIZE']) if cuts else 1
+
+
+def piece(array):
+    """This rank's rows of N H W C."""
+    rows = array.shape[1]
+    return numpy.ascontiguousarray(
+        array[:, rows * RANK // RANKS:rows * (RANK + 1) // RANKS])
 
 
 def ok(status):
@@ -85,6 +96,8 @@ def convolution(x, w):
 
 def conv_bias_relu(handle, x, w, b):
     graph = graph_begin(handle)
+    right = piece(numpy.maximum(convolution(x, w) + b.astype(numpy.float64), 0))
+    x = piece(x)
     X, Y = channels_last(graph, 'x', x), channels_last(graph, 'w', w)
     B = channels_last(graph, 'b', b)
     y = graph.conv_fprop(image=X, weight=Y, padding=[1, 1], stride=[1, 1],
@@ -92,7 +105,6 @@ def conv_bias_relu(handle, x, w, b):
     out = graph.relu(input=graph.bias(input=y, bias=B))
     out.set_output(True)
     plan(graph)
-    right = numpy.maximum(convolution(x, w) + b.astype(numpy.float64), 0)
     like = right.astype(numpy.float16)
     tensors = {X: to_device(x), Y: to_device(w), B: to_device(b),
                out: to_device(numpy.full_like(like, numpy.nan))}
@@ -109,6 +121,7 @@ def conv_bias_relu(handle, x, w, b):
 
 def gradients(handle, x, w, dy):
     graph = graph_begin(handle)
+    all_x, all_dy, x, dy = x, dy, piece(x), piece(dy)
     DY, F = channels_last(graph, 'dy', dy), channels_last(graph, 'w', w)
     dx = graph.conv_dgrad(loss=DY, filter=F, padding=[1, 1], stride=[1, 1],
                           dilation=[1, 1])
@@ -121,7 +134,8 @@ def gradients(handle, x, w, dy):
     run(graph, tensors, handle)
     # The gradient is a convolution with the mirrored, transposed filter.
     mirrored = numpy.ascontiguousarray(w[:, ::-1, ::-1].transpose(3, 1, 2, 0))
-    compare('dgrad', to_host(tensors[dx], x), convolution(dy, mirrored))
+    compare('dgrad', to_host(tensors[dx], x),
+            piece(convolution(all_dy, mirrored)))
 
     graph = graph_begin(handle)
     DY, X = channels_last(graph, 'dy', dy), channels_last(graph, 'x', x)
@@ -134,13 +148,14 @@ def gradients(handle, x, w, dy):
     tensors = {DY: to_device(dy), X: to_device(x),
                dw: to_device(numpy.full_like(w, numpy.nan))}
     run(graph, tensors, handle)
-    padded = numpy.pad(x.astype(numpy.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    padded = numpy.pad(all_x.astype(numpy.float64),
+                       ((0, 0), (1, 1), (1, 1), (0, 0)))
     right = numpy.zeros(w.shape)
     for i in range(3):
         for j in range(3):
             right[:, i, j] = numpy.einsum(
-                'nhwk,nhwc->kc', dy.astype(numpy.float64),
-                padded[:, i:i + x.shape[1], j:j + x.shape[2]])
+                'nhwk,nhwc->kc', all_dy.astype(numpy.float64),
+                padded[:, i:i + all_x.shape[1], j:j + all_x.shape[2]])
     compare('wgrad', to_host(tensors[dw], w), right)
 
 
