@@ -106,7 +106,8 @@ def is_steady(runner, case):
     products of matrices in the shard view, because they have no descriptors;
     dropout, because op_case sets its descriptor at every run; all calls with
     `check`; and in the whole view calls of which some ranks compute nothing
-    (few keys), because these must learn whether the others were refused."""
+    (few keys, or few rows of a sampler's result), because these must learn
+    whether the others were refused."""
     if re.match("mat|dropout", case["op"]) or case.get("check") or \
             case.get("bold") or not runner.is_split(case):
         return False
@@ -115,7 +116,8 @@ def is_steady(runner, case):
         case["op"] != "network" and
         all(b - a > 4 for first in case["part"].values()
             for a, b in zip(first, first[1:])) and
-        all(case.get(key, ranks) >= ranks for key in ("seq", "keys")))
+        all(case.get(key, ranks) >= ranks for key in ("seq", "keys")) and
+        (not case["op"].startswith("sampler") or min(case["to"]) >= ranks))
 
 
 def run_steady(runner, options, draw_batch):
