@@ -118,15 +118,12 @@ static void spec_fill(const sdg_graph_pattern_t *p, sdg_window_spec_t *out) {
   }
 }
 
-// Zeros can stand for the padding where the convolution reads memory: ops in
-// front of it would change them.
 static bool wants_zero_rows(const sdg_graph_pattern_t *p) {
   bool statistics = false;
   for (int n = 0; n < p->graph->node_count; n++)
     statistics |=
         p->graph->node[n].kind == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR;
-  return statistics && p->kind == SDG_GRAPH_FORWARD &&
-         !p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_X]].is_virtual;
+  return statistics && p->kind == SDG_GRAPH_FORWARD;
 }
 
 sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
@@ -208,7 +205,7 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
   sdg_window_op_own(&conv->op, tagging, &conv->spec, rank, dim);
   sdg_box_t *x = &out.level[SDG_GRAPH_LEVEL_X],
             *y = &out.level[SDG_GRAPH_LEVEL_Y];
-  x->dims = y->dims = conv->op.dims;
+  x->dims = y->dims = out.read.dims = conv->op.dims;
   for (int d = 0; d < conv->op.dims; d++) {
     sdg_range_t own = back ? dim[d].x : dim[d].y;
     if (own.hi <= own.lo)
@@ -218,9 +215,12 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
         back ? sdg_graph_range_back(&dim[d]) : sdg_graph_range(&dim[d], post);
     if (back && is_all(&dim[d]))
       range = (sdg_graph_range_t){dim[d].x, dim[d].y, dim[d].window.pad, post};
+    out.read.dim[d] = range.x;
     if (conv->zero_rows && range.pre != range.post && d >= 2) {
-      range.x = sdg_window_need(&dim[d].window, dim[d].y);
+      out.read.dim[d] = sdg_window_need(&dim[d].window, dim[d].y);
       range.pre = range.post = 0;
+      if (!sdg_graph_has_prologue(conv->pattern))
+        range.x = out.read.dim[d];
     }
     x->dim[d] = range.x;
     y->dim[d] = range.y;
@@ -230,9 +230,11 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
     }
   }
   // Channels were counted as one element.
-  x->dim[1] = (sdg_range_t){
+  x->dim[1] = out.read.dim[1] = (sdg_range_t){
       0, sdg_placement_extent(&tagging->placement[conv->spec.x], 1)};
   y->dim[1] = (sdg_range_t){0, conv->spec.y_channels};
+  // Without the rows behind the last window.
+  *x = sdg_box_intersect(x, &out.read);
   return out;
 }
 

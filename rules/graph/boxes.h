@@ -33,7 +33,10 @@ sdg_graph_range_t sdg_graph_range_back(const sdg_window_dim_t *dim);
 
 /* The boxes of one rank. */
 typedef struct sdg_graph_boxes {
-  sdg_box_t level[SDG_GRAPH_LEVELS];             /* of X and Y; W is not set */
+  sdg_box_t level[SDG_GRAPH_LEVELS]; /* of X and Y; W is not set */
+  /* What the convolution reads: level X, and rows of zeros around it that stand
+   * for paddings. */
+  sdg_box_t read;
   int64_t pre[SDG_DIMS_MAX], post[SDG_DIMS_MAX]; /* per spatial dimension */
 } sdg_graph_boxes_t;
 
@@ -43,7 +46,8 @@ typedef struct sdg_graph_conv {
   sdg_window_spec_t spec;
   sdg_window_op_t op;
   /* Engines of convolutions with statistics want equal paddings: pieces get
-   * rows of zeros in place of unequal ones. */
+   * rows of zeros in place of unequal ones. Without ops in front of the
+   * convolution these rows belong to level X. */
   bool zero_rows;
 } sdg_graph_conv_t;
 

@@ -36,19 +36,11 @@ static void stored_destroy(void *op) {
   free(stored);
 }
 
-// *out_refusal: cuDNN's status if no engine takes the piece.
-sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m, int *out_refusal) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+static sdg_status_t part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
+                              int *out_index, int *out_refusal) {
   sdg_graph_piece_t *piece;
   stored_t *stored;
-  // The windows see padding only, or no output sees the rows: no extents of the
-  // piece say that.
-  if (sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_X]) ||
-      sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_Y])) {
-    *out_refusal = CUDNN_STATUS_NOT_SUPPORTED;
-    return SDG_OK;
-  }
-  SDG_TRY(SDG_ALLOCATE(m->extents, 1, "a plan"));
+  m->extents->part = part;
   SDG_TRY(sdg_graph_extents_fill(m));
   SDG_TRY(sdg_graph_piece_create(m->extents, m->call, &piece, out_refusal));
   if (!piece)
@@ -59,18 +51,48 @@ sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m, int *out_refusal) {
     return status;
   }
   stored->piece = piece;
-  for (int i = 0; i < piece->slots; i++) {
-    int operand = sdg_graph_operand_of(p, piece->slot[i].tensor);
-    stored->slab[i] =
-        operand < 0 ? -1 : sdg_graph_slab_of(m, operand, piece->slot[i].level);
-    if (operand >= 0)
-      stored->box[i] = sdg_graph_slot_box(m, operand, piece->slot[i].level);
-  }
+  for (int i = 0; i < piece->slots; i++)
+    stored->slab[i] = sdg_graph_slot_find(
+        m, piece->slot[i].tensor, piece->slot[i].level, &stored->box[i]);
   sdg_subcall_t sub = {.fn = stored_run,
                        .op = stored,
                        .op_destroy = stored_destroy,
                        .workspace_bytes = piece->workspace_bytes};
-  return sdg_subcall_keep(m->plan, &sub, &m->call_index);
+  return sdg_subcall_keep(m->plan, &sub, out_index);
+}
+
+sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m, int *out_refusal) {
+  // The windows see padding only, or no output sees the rows: no extents of the
+  // piece say that.
+  if (sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_X]) ||
+      sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_Y])) {
+    *out_refusal = CUDNN_STATUS_NOT_SUPPORTED;
+    return SDG_OK;
+  }
+  SDG_TRY(SDG_ALLOCATE(m->extents, 1, "a plan"));
+  m->prologue_slab = -1;
+  if (sdg_box_equal(&m->boxes.read, &m->boxes.level[SDG_GRAPH_LEVEL_X]))
+    return part_open(m, SDG_GRAPH_ALL, &m->call_index, out_refusal);
+  // Ops in front of the convolution would change rows of zeros.
+  SDG_TRY(sdg_plan_scratch(m->plan, &m->boxes.read,
+                           m->operand_slab[m->conv.spec.x], &m->prologue_slab));
+  SDG_TRY(part_open(m, SDG_GRAPH_PROLOGUE, &m->prologue_index, out_refusal));
+  return *out_refusal
+             ? SDG_OK
+             : part_open(m, SDG_GRAPH_REST, &m->call_index, out_refusal);
+}
+
+sdg_status_t sdg_graph_piece_compute(sdg_graph_maker_t *m) {
+  sdg_box_t outside[2 * SDG_DIMS_MAX];
+  if (m->prologue_slab >= 0) {
+    int count = sdg_box_subtract(&m->boxes.read,
+                                 &m->boxes.level[SDG_GRAPH_LEVEL_X], outside);
+    for (int i = 0; i < count; i++)
+      SDG_TRY(
+          sdg_plan_zero(m->plan, SDG_LANE_MAIN, m->prologue_slab, &outside[i]));
+    SDG_TRY(sdg_plan_call(m->plan, m->prologue_index));
+  }
+  return sdg_plan_call(m->plan, m->call_index);
 }
 
 // ---- what the ranks agree on -----------------------------------------------

@@ -6,8 +6,8 @@
 #include "rules/graph/maker.h"
 
 // The slab of an operand on a level.
-int sdg_graph_slab_of(const sdg_graph_maker_t *m, int index,
-                      sdg_graph_level_t level) {
+static int slab_of(const sdg_graph_maker_t *m, int index,
+                   sdg_graph_level_t level) {
   for (int i = 0; i < m->inputs; i++)
     if (m->input[i].operand == index && level == m->haloed &&
         m->input[i].assembled >= 0)
@@ -19,8 +19,8 @@ int sdg_graph_slab_of(const sdg_graph_maker_t *m, int index,
 }
 
 // The box of an operand on a level, in the coordinates of its slab.
-sdg_box_t sdg_graph_slot_box(const sdg_graph_maker_t *m, int index,
-                             sdg_graph_level_t level) {
+static sdg_box_t box_of(const sdg_graph_maker_t *m, int index,
+                        sdg_graph_level_t level) {
   for (int i = 0; i < m->sums; i++)
     if (m->sum[i].operand == index)
       return m->sum[i].box;
@@ -30,11 +30,29 @@ sdg_box_t sdg_graph_slot_box(const sdg_graph_maker_t *m, int index,
                                &m->boxes.level[level]);
 }
 
-int sdg_graph_operand_of(const sdg_graph_pattern_t *p, int t) {
+// The operand that a tensor of the graph is; -1: it has no memory.
+static int operand_of(const sdg_graph_pattern_t *p, int t) {
   int i = 0;
   while (i < p->operands && p->operand[i] != t)
     i++;
   return i < p->operands ? i : -1;
+}
+
+int sdg_graph_slot_find(const sdg_graph_maker_t *m, int t,
+                        sdg_graph_level_t level, sdg_box_t *out_box) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  int operand = operand_of(p, t);
+  if (operand >= 0) {
+    *out_box = box_of(m, operand, level);
+    return slab_of(m, operand, level);
+  }
+  if (m->prologue_slab < 0 || level != SDG_GRAPH_LEVEL_X ||
+      t != p->tensor[SDG_GRAPH_LEVEL_X])
+    return -1;
+  *out_box = m->extents->part == SDG_GRAPH_REST
+                 ? m->boxes.read
+                 : m->boxes.level[SDG_GRAPH_LEVEL_X];
+  return m->prologue_slab;
 }
 
 // Those of all that is computed of the convolution's result.
@@ -55,7 +73,7 @@ static void extents_find(const sdg_graph_maker_t *m,
   const sdg_graph_pattern_t *p = m->conv.pattern;
   const sdg_graph_t *graph = p->graph;
   for (int t = 0; t < graph->tensor_count; t++) {
-    int operand = sdg_graph_operand_of(p, t);
+    int operand = operand_of(p, t);
     memcpy(extent[t], graph->tensor[t].dim, sizeof extent[t]);
     if (operand >= 0)
       sdg_graph_operand_extents(m->call, m->tagging, operand, extent[t]);
@@ -72,7 +90,7 @@ static void extents_find(const sdg_graph_maker_t *m,
     for (int i = 0; i < node->operand_count; i++) {
       int t = node->operand[i].tensor;
       if (!sdg_graph_writes(node, node->operand[i].name) ||
-          sdg_graph_operand_of(p, t) >= 0)
+          operand_of(p, t) >= 0)
         continue;
       if (p->node_levels[n] & SDG_GRAPH_AFTER)
         result_extents(m, extent[t]);
@@ -103,22 +121,28 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
   const sdg_graph_tensor_t *tensor = &p->graph->tensor[t];
   sdg_graph_shape_t *shape = &m->extents->shape[t][level];
   const sdg_box_t *box = &m->boxes.level[level];
-  int operand = sdg_graph_operand_of(p, t);
+  sdg_box_t at;
+  int slab_index = sdg_graph_slot_find(m, t, level, &at);
+  shape->type = tensor->type;
+  shape->is_virtual = tensor->is_virtual;
   memcpy(shape->dim, tensor->dim, sizeof shape->dim);
   memcpy(shape->stride, tensor->stride, sizeof shape->stride);
   shape->alignment = tensor->alignment;
   if (tensor->is_by_value)
     return;
-  if (operand < 0) {
+  if (slab_index < 0) {
     for (int d = 0; d < tensor->rank && level != SDG_GRAPH_LEVEL_W; d++)
       if (d != 1)
         shape->dim[d] = extent[d] == 1 ? 1 : box->dim[d].hi - box->dim[d].lo;
     virtual_stride(m, tensor, shape);
     return;
   }
-  const sdg_slab_t *slab = &m->plan->slab[sdg_graph_slab_of(m, operand, level)];
-  sdg_box_t at = sdg_graph_slot_box(m, operand, level);
+  const sdg_slab_t *slab = &m->plan->slab[slab_index];
   int64_t offset = 0; // elements
+  if (slab_index == m->prologue_slab) {
+    shape->type = m->call->operand[m->conv.spec.x].type;
+    shape->is_virtual = false;
+  }
   memcpy(shape->stride, slab->stride, sizeof shape->stride);
   for (int d = 0; d < at.dims; d++)
     shape->dim[d] = at.dim[d].hi - at.dim[d].lo;

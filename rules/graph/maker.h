@@ -48,6 +48,10 @@ typedef struct sdg_graph_maker {
   int sums;
   sdg_graph_extents_t *extents; /* owned */
   int call_index;               /* of the piece */
+  /* Where the ops in front of the convolution are a piece of their own, whose
+   * result is in memory, in the type of x: */
+  int prologue_slab; /* -1: they are not */
+  int prologue_index;
 } sdg_graph_maker_t;
 
 /* ---- inputs ---- */
@@ -76,22 +80,20 @@ const void *sdg_graph_no_beta(const sdg_call_t *call);
 
 /* Makes m->extents. */
 sdg_status_t sdg_graph_extents_fill(sdg_graph_maker_t *m) SDG_MUST_CHECK;
-/* Adds the piece as a sub-call, m->call_index. *out_refusal: cuDNN's status if
- * no engine takes the piece. */
+/* Plans the piece. *out_refusal: cuDNN's status if no engine takes it. */
 sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m,
                                   int *out_refusal) SDG_MUST_CHECK;
+/* Adds the steps that compute it. */
+sdg_status_t sdg_graph_piece_compute(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 /* Of the ranks of the agreement's group, the first one's status that has no
  * engine for its piece, and that rank; 0: all have one. Without this, others
  * would wait for messages that do not come. */
 sdg_status_t sdg_graph_refusals_gather(const sdg_call_t *call, int mine,
                                        int *out_refusal,
                                        int *out_rank) SDG_MUST_CHECK;
-/* The operand that a tensor of the graph is; -1: it has no memory. */
-int sdg_graph_operand_of(const sdg_graph_pattern_t *pattern, int tensor);
-/* Where an operand is on a level: a slab, and a box of it. */
-int sdg_graph_slab_of(const sdg_graph_maker_t *m, int index,
-                      sdg_graph_level_t level);
-sdg_box_t sdg_graph_slot_box(const sdg_graph_maker_t *m, int index,
-                             sdg_graph_level_t level);
+/* Where a tensor is on a level: a slab, and a box of it; -1: it has no memory.
+ */
+int sdg_graph_slot_find(const sdg_graph_maker_t *m, int tensor,
+                        sdg_graph_level_t level, sdg_box_t *out_box);
 
 #endif

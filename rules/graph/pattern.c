@@ -55,6 +55,11 @@ bool sdg_graph_is_main(const sdg_graph_pattern_t *pattern, int level,
   return convolutions[pattern->kind].tensor[level] == name;
 }
 
+bool sdg_graph_has_prologue(const sdg_graph_pattern_t *pattern) {
+  return pattern->writer[pattern->tensor[SDG_GRAPH_LEVEL_X]] >= 0 &&
+         pattern->kind != SDG_GRAPH_DGRAD;
+}
+
 static bool list_get(const sdg_graph_node_t *node,
                      cudnnBackendAttributeName_t name, int count,
                      int64_t *out) {

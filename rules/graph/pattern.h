@@ -70,6 +70,9 @@ sdg_graph_pattern_t *sdg_graph_pattern_retain(sdg_graph_pattern_t *pattern);
 /* Frees it with its last reference; the tags go, too. NULL is allowed. */
 void sdg_graph_pattern_release(sdg_graph_pattern_t *pattern);
 
+/* Whether ops compute what the convolution reads as its x. */
+bool sdg_graph_has_prologue(const sdg_graph_pattern_t *pattern);
+
 /* Whether `name` is the attribute of the convolution's tensor on `level`. */
 bool sdg_graph_is_main(const sdg_graph_pattern_t *pattern, int level,
                        cudnnBackendAttributeName_t name);

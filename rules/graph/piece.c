@@ -10,6 +10,24 @@
 
 typedef sdg_graph_descriptors_t maker_t;
 
+// ---- parts -----------------------------------------------------------------
+
+static bool has_node(const sdg_graph_extents_t *extents, int n, int level) {
+  bool front = level == SDG_GRAPH_LEVEL_X;
+  return (extents->pattern->node_levels[n] >> level & 1) &&
+         (extents->part == SDG_GRAPH_ALL ||
+          front == (extents->part == SDG_GRAPH_PROLOGUE));
+}
+
+static bool has_tensor(const sdg_graph_extents_t *extents, int t, int level) {
+  const sdg_graph_pattern_t *p = extents->pattern;
+  bool front = level == SDG_GRAPH_LEVEL_X;
+  return (p->tensor_levels[t] >> level & 1) &&
+         (extents->part == SDG_GRAPH_ALL ||
+          front == (extents->part == SDG_GRAPH_PROLOGUE) ||
+          (front && t == p->tensor[SDG_GRAPH_LEVEL_X]));
+}
+
 // ---- tensors ---------------------------------------------------------------
 
 static int64_t uid_of(int t, int level) {
@@ -24,13 +42,13 @@ static cudnnBackendDescriptor_t tensor_make(maker_t *m,
       sdg_graph_make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 #define SET(name, type, count, at)                                             \
   sdg_graph_set(m, d, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, count, at)
-  SET(DATA_TYPE, DATA_TYPE, 1, &tensor->type);
+  SET(DATA_TYPE, DATA_TYPE, 1, &shape->type);
   SET(DIMENSIONS, INT64, tensor->rank, shape->dim);
   SET(STRIDES, INT64, tensor->rank, shape->stride);
   SET(UNIQUE_ID, INT64, 1, &uid);
   SET(BYTE_ALIGNMENT, INT64, 1, &shape->alignment);
-  if (tensor->is_virtual)
-    SET(IS_VIRTUAL, BOOLEAN, 1, &tensor->is_virtual);
+  if (shape->is_virtual)
+    SET(IS_VIRTUAL, BOOLEAN, 1, &shape->is_virtual);
   if (tensor->is_by_value)
     SET(IS_BY_VALUE, BOOLEAN, 1, &tensor->is_by_value);
 #undef SET
@@ -159,12 +177,12 @@ static void tensors_make(maker_t *m, const sdg_graph_extents_t *extents,
   const sdg_graph_pattern_t *p = extents->pattern;
   for (int t = 0; t < p->graph->tensor_count; t++)
     for (int level = 0; level < SDG_GRAPH_LEVELS; level++) {
-      if (!(p->tensor_levels[t] >> level & 1))
+      if (!has_tensor(extents, t, level))
         continue;
       int64_t uid = uid_of(t, level);
       tensor[t][level] =
           tensor_make(m, &p->graph->tensor[t], &extents->shape[t][level], uid);
-      if (p->graph->tensor[t].is_virtual)
+      if (extents->shape[t][level].is_virtual)
         continue;
       if (piece->slots == SDG_GRAPH_SLOTS_MAX) {
         m->status = CUDNN_STATUS_NOT_SUPPORTED;
@@ -186,7 +204,7 @@ static cudnnBackendDescriptor_t graph_make(maker_t *m,
   tensors_make(m, extents, tensor, piece);
   for (int n = 0; n < p->graph->node_count; n++)
     for (int level = 0; level < SDG_GRAPH_LEVELS; level++) {
-      if (!(p->node_levels[n] >> level & 1))
+      if (!has_node(extents, n, level))
         continue;
       if (ops == SDG_GRAPH_SLOTS_MAX)
         m->status = CUDNN_STATUS_NOT_SUPPORTED;

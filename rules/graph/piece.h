@@ -6,8 +6,17 @@
 
 #include "rules/graph/call.h"
 
+/* Which of a graph's ops a piece has. */
+typedef enum sdg_graph_part {
+  SDG_GRAPH_ALL,
+  SDG_GRAPH_PROLOGUE, /* those in front of the convolution */
+  SDG_GRAPH_REST,     /* the others, on a prologue's result in memory */
+} sdg_graph_part_t;
+
 /* A tensor on one level, as the piece has it. */
 typedef struct sdg_graph_shape {
+  cudnnDataType_t type;
+  bool is_virtual;
   int64_t dim[SDG_DIMS_MAX], stride[SDG_DIMS_MAX]; /* elements */
   int64_t alignment;                               /* bytes */
 } sdg_graph_shape_t;
@@ -15,6 +24,7 @@ typedef struct sdg_graph_shape {
 /* What to build; large. */
 typedef struct sdg_graph_extents {
   const sdg_graph_pattern_t *pattern;
+  sdg_graph_part_t part;
   int64_t pre[SDG_DIMS_MAX], post[SDG_DIMS_MAX]; /* per spatial dimension */
   /* Of each tensor on each of its levels. */
   sdg_graph_shape_t shape[SDG_GRAPH_TENSORS_MAX][SDG_GRAPH_LEVELS];

@@ -46,7 +46,7 @@ static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
   if (*out_literal)
     return SDG_OK;
   SDG_TRY(sdg_graph_inputs_assemble(m));
-  SDG_TRY(sdg_plan_call(m->plan, m->call_index));
+  SDG_TRY(sdg_graph_piece_compute(m));
   return sdg_graph_sums_close(m);
 }
 

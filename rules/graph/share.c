@@ -78,7 +78,7 @@ static sdg_status_t whole_make(sdg_graph_maker_t *m, int *out_refusal) {
   if (*out_refusal)
     return SDG_OK;
   if (!m->idle)
-    SDG_TRY(sdg_plan_call(m->plan, m->call_index));
+    SDG_TRY(sdg_graph_piece_compute(m));
   return sdg_graph_sums_close(m);
 }
 
