@@ -24,7 +24,7 @@ enum { SPINS = 256, CHECK_EVERY = 1000 };
 
 typedef enum mode {
   MODE_ALONE,   // only channel 0 exists
-  MODE_FROZEN,  // a further thread exists, but the ranks have not agreed yet
+  MODE_FROZEN,  // all ranks have a further thread, and are agreeing
   MODE_ORDERED, // channel 0 only up to turns.until, then in order
 } mode_t_;
 
@@ -33,7 +33,7 @@ static struct {
   mode_t_ mode;
   bool busy;       // a thread is taking its turn
   uint64_t alone;  // launches before the order
-  uint64_t frozen; // value of `alone` when the first further thread arrived
+  uint64_t frozen; // value of `alone` when the ranks' further threads had met
   uint64_t until;  // the maximum of `frozen` over all ranks
   uint64_t taken;  // turns of the order that this rank has launched
 } turns = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -168,30 +168,15 @@ void sdg_launch_order_end(void) {
   pthread_mutex_unlock(&turns.lock);
 }
 
-// Each rank's number is fixed from its first further thread on, so that
-// threads that enter at the same time agree on the same number. Channel 0 may
-// then launch as many transfers as another rank has launched already. It need
-// not have done so here: if the program waited for such a launch before it
-// made this thread, the launch has happened on every rank.
-sdg_status_t sdg_launch_order_enter(int channel, const char *entry) {
+// The largest of the ranks' numbers.
+static sdg_status_t most_gather(int channel, uint64_t mine, const char *what,
+                                uint64_t *out_most) {
   const sdg_group_t *group = sdg_job_group();
-  sdg_control_t *control = sdg_job_control();
-  if (group->count < 2)
-    return SDG_OK;
-  pthread_mutex_lock(&turns.lock);
-  if (turns.mode == MODE_ALONE) {
-    turns.mode = MODE_FROZEN;
-    turns.frozen = turns.alone;
-  }
-  uint64_t frozen = turns.frozen, most = 0;
-  pthread_mutex_unlock(&turns.lock);
   sdg_records_t all;
-  char what[160], label[64];
-  sdg_thread_name_label(control, channel, label, sizeof label);
-  snprintf(what, sizeof what, "the first tagged call%s, %s", label, entry);
   sdg_status_t status =
-      sdg_control_gather(control, channel, group->rank, group->count, &frozen,
-                         sizeof frozen, what, &all);
+      sdg_control_gather(sdg_job_control(), channel, group->rank, group->count,
+                         &mine, sizeof mine, what, &all);
+  *out_most = 0;
   for (int r = 0; r < group->count && status == SDG_OK; r++) {
     uint64_t theirs = 0;
     if (all.bytes[r] != sizeof theirs)
@@ -200,11 +185,37 @@ sdg_status_t sdg_launch_order_enter(int channel, const char *entry) {
                         group->rank[r], what);
     else
       memcpy(&theirs, all.data[r], sizeof theirs);
-    most = theirs > most ? theirs : most;
+    *out_most = theirs > *out_most ? theirs : *out_most;
   }
   sdg_records_free(&all);
-  if (status != SDG_OK)
-    return status;
+  return status;
+}
+
+// First the ranks' threads meet. Until then channel 0 launches as before: a
+// thread may still wait for the device, and so for transfers of channel 0 that
+// other ranks have not launched yet.
+//
+// Then each rank's number is fixed, once for all further threads, so that
+// threads that enter at the same time agree on the same number. Channel 0 may
+// then launch as many transfers as another rank has launched already. It need
+// not have done so here: if the program waited for such a launch before it
+// made this thread, the launch has happened on every rank.
+sdg_status_t sdg_launch_order_enter(int channel, const char *entry) {
+  char what[160], label[64];
+  uint64_t most;
+  if (sdg_job_group()->count < 2)
+    return SDG_OK;
+  sdg_thread_name_label(sdg_job_control(), channel, label, sizeof label);
+  snprintf(what, sizeof what, "the first tagged call%s, %s", label, entry);
+  SDG_TRY(most_gather(channel, 0, what, &most));
+  pthread_mutex_lock(&turns.lock);
+  if (turns.mode == MODE_ALONE) {
+    turns.mode = MODE_FROZEN;
+    turns.frozen = turns.alone;
+  }
+  uint64_t frozen = turns.frozen;
+  pthread_mutex_unlock(&turns.lock);
+  SDG_TRY(most_gather(channel, frozen, what, &most));
   pthread_mutex_lock(&turns.lock);
   turns.until = most;
   turns.mode = MODE_ORDERED;

@@ -22,8 +22,9 @@
  * different ranks. They end in SDG_E_THREADS_ORDER.
  *
  * While a rank makes tagged calls from channel 0 only, no order is needed and
- * nobody waits. The first further thread calls sdg_launch_order_enter(); the
- * ranks then agree how many launches of channel 0 precede the order. */
+ * nobody waits. The first further thread calls sdg_launch_order_enter(); when
+ * all ranks' threads have, the ranks agree how many launches of channel 0
+ * precede the order. */
 #ifndef SDG_SRC_JOB_LAUNCH_ORDER_H
 #define SDG_SRC_JOB_LAUNCH_ORDER_H
 

@@ -102,6 +102,38 @@ START_TEST(the_first_rank_waits_before_turns_are_overwritten) {
 }
 END_TEST
 
+// Rank 1's second thread waits, as for the device, for a launch that rank 0's
+// main thread makes when rank 0's second thread is at its first call already.
+static void *met_main(void *unused) {
+  (void)unused;
+  REQUIRE(!sdg_thread_set_name("second"));
+  while (rank_of_process == 1 &&
+         __atomic_load_n(&history[0].count, __ATOMIC_ACQUIRE) < 21)
+    usleep(1000);
+  REQUIRE(!sdg_thread_claim("test"));
+  turn_make();
+  return NULL;
+}
+
+static void met_body(int rank) {
+  pthread_t thread;
+  rank_of_process = rank;
+  REQUIRE(!sdg_thread_claim("test"));
+  for (int i = 0; i < 20 + rank; i++)
+    turn_make();
+  REQUIRE(pthread_create(&thread, NULL, met_main, NULL) == 0);
+  usleep(100000);
+  for (int i = rank; i < 5; i++)
+    turn_make();
+  REQUIRE(pthread_join(thread, NULL) == 0);
+}
+
+START_TEST(a_thread_that_enters_does_not_hold_up_the_first) {
+  history_make();
+  job_run("y=2", 1, "20", met_body);
+}
+END_TEST
+
 static void *stray_main(void *unused) {
   (void)unused;
   REQUIRE(!sdg_thread_set_name("stray"));
@@ -204,6 +236,7 @@ int main(void) {
   tcase_set_timeout(cases, 60);
   tcase_add_test(cases, turns_are_in_one_order_on_all_ranks);
   tcase_add_test(cases, the_first_rank_waits_before_turns_are_overwritten);
+  tcase_add_test(cases, a_thread_that_enters_does_not_hold_up_the_first);
   tcase_add_test(cases,
                  a_thread_that_one_rank_has_ends_in_an_error_that_names_it);
   tcase_add_test(cases, threads_of_one_name_follow_each_other_on_one_channel);
