@@ -146,10 +146,13 @@ static sdg_status_t unnamed_claim(const char *entry, int *out_channel) {
   sdg_status_t status = SDG_OK;
   pthread_mutex_lock(&order.lock);
   *out_channel = 0;
-  if (sdg_options_get()->threads == SDG_THREADS_ORDERED)
+  bool whole = sdg_options_get()->view == SDG_VIEW_WHOLE;
+  if (sdg_options_get()->threads == SDG_THREADS_ORDERED && !whole)
     status = ordered_claim(entry, out_channel);
   else if (!channel_take(0))
-    status = sdg_fail(SDG_E_THREAD, "%s", entry);
+    status = whole
+                 ? sdg_fail(SDG_E_VIEW_WHOLE, "a second thread calls %s", entry)
+                 : sdg_fail(SDG_E_THREAD, "%s", entry);
   pthread_mutex_unlock(&order.lock);
   return status;
 }
@@ -175,7 +178,8 @@ sdg_status_t sdg_thread_claim(const char *entry) {
   if (sdg_options_get()->check)
     sdg_tag_share();
   int channel;
-  if (me->name[0])
+  // The whole view has one such thread, whatever its name is.
+  if (me->name[0] && sdg_options_get()->view != SDG_VIEW_WHOLE)
     SDG_TRY(named_claim(me->name, entry, &channel));
   else
     SDG_TRY(unnamed_claim(entry, &channel));

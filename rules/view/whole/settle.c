@@ -19,18 +19,12 @@
 #include "src/job/job.h"
 #include "src/job/thread.h"
 
-// The thread that makes tagged calls, and its channel.
+// The thread that makes tagged calls.
 static _Atomic(const void *) owner;
-static atomic_int owner_channel;
 static _Thread_local char thread_mark;
 
 sdg_status_t sdg_whole_own(const char *entry_name) {
   SDG_TRY(sdg_thread_claim(entry_name));
-  // If that thread has ended, the next one gets its channel.
-  if (atomic_load(&owner) && atomic_load(&owner) != &thread_mark &&
-      atomic_load(&owner_channel) != sdg_channel_get())
-    return sdg_fail(SDG_E_VIEW_WHOLE, "a second thread calls %s", entry_name);
-  atomic_store(&owner_channel, sdg_channel_get());
   atomic_store(&owner, &thread_mark);
   return SDG_OK;
 }
@@ -239,7 +233,7 @@ static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
     return sdg_update_from_first((void *)read->at, read->width, read->pitch,
                                  read->height, memory->name, stream, row);
   }
-  return sdg_exec_follow(atomic_load(&owner_channel), stream);
+  return sdg_exec_follow(0, stream); // the channel of tagged calls
 }
 
 sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) {
@@ -252,7 +246,7 @@ sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) {
   // A second thread may copy while the first one waits for it. Then its
   // exchanges have the same order on all ranks.
   int channel = sdg_channel_own;
-  sdg_channel_own = atomic_load(&owner_channel);
+  sdg_channel_own = 0;
   if (!sdg_whole_owned() && sdg_memory_table()->buffers > 0)
     sdg_divergence_say_second();
   sdg_status_t status = touch_run(memory);
