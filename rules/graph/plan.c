@@ -36,6 +36,8 @@ static sdg_status_t refusals_compare(const sdg_call_t *call, int mine) {
 static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
   int refusal = 0;
   SDG_TRY(sdg_plan_create("extend", &m->plan));
+  m->plan->why = "a graph is computed in one call, on its piece with the "
+                 "neighbours' rows around it";
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_graph_inputs_open(m));
   SDG_TRY(sdg_graph_sums_open(m));
