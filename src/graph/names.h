@@ -12,6 +12,7 @@ typedef enum {
   SDG_GRAPH_KEY_REDUCTION_OPERATOR,
   SDG_GRAPH_KEY_KNOB_TYPE,
   SDG_GRAPH_KEY_REORDERING,
+  SDG_GRAPH_KEY_TYPE,      /* in which the next key's number was set */
   SDG_GRAPH_KEY_OPERATION, /* kinds of descriptors */
   SDG_GRAPH_KEY_ENUMS,     /* those above have names */
   SDG_GRAPH_KEY_REAL = SDG_GRAPH_KEY_ENUMS,

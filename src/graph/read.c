@@ -119,6 +119,8 @@ static bool member_read(const sdg_graph_t *graph, const char *text,
       continue;
     known = true;
     int64_t uid;
+    if (key->type == SDG_GRAPH_KEY_TYPE) // typed_read takes it
+      continue;
     if (key->type != SDG_GRAPH_KEY_OPERAND) {
       if (!parameter_read(key, value,
                           &node->parameter[node->parameter_count++]))
@@ -134,6 +136,46 @@ static bool member_read(const sdg_graph_t *graph, const char *text,
         (sdg_graph_operand_t){key->attribute, tensor};
   }
   return known;
+}
+
+// cuDNN writes the bytes of a number of any type as if they were a double's.
+static bool number_convert(int64_t type, double *io_number) {
+  int64_t bits;
+  int32_t half;
+  float single;
+  memcpy(&bits, io_number, sizeof bits);
+  half = (int32_t)(bits & 0xffffffff);
+  memcpy(&single, &half, sizeof single);
+  switch (type) {
+  case CUDNN_TYPE_FLOAT:
+    *io_number = single;
+    return true;
+  case CUDNN_TYPE_INT64:
+    *io_number = (double)bits;
+    return true;
+  case CUDNN_TYPE_INT32:
+    *io_number = half;
+    return true;
+  }
+  return type == CUDNN_TYPE_DOUBLE;
+}
+
+// Numbers whose type is told by another member become doubles.
+static bool typed_read(const sdg_json_t *object, sdg_graph_node_t *node) {
+  for (int i = 0; i < sdg_graph_key_count; i++) {
+    const sdg_graph_key_t *key = &sdg_graph_keys[i];
+    const sdg_json_t *told = sdg_json_get(object, key->key);
+    int64_t type;
+    if (key->kind != node->kind || key->type != SDG_GRAPH_KEY_TYPE || !told)
+      continue;
+    if (!enumerator_get(SDG_GRAPH_KEY_TYPE, told, &type))
+      return false;
+    for (int k = 0; k < node->parameter_count; k++)
+      if (node->parameter[k].name == key->attribute &&
+          !number_convert(type, &node->parameter[k].value[0].real))
+        return false;
+  }
+  return true;
 }
 
 static bool node_read(const sdg_graph_t *graph, const sdg_json_t *object,
@@ -153,7 +195,7 @@ static bool node_read(const sdg_graph_t *graph, const sdg_json_t *object,
     if (strcmp(value->key, "operation") != 0 &&
         !member_read(graph, value->key, value, node))
       return false;
-  return true;
+  return typed_read(object, node);
 }
 
 static bool nodes_read(const sdg_json_t *list, sdg_graph_t *graph) {

@@ -5,26 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/cudnn/compute/run.h"
+#include "src/host/cudnn/compute/part.h"
 
 enum { PART_ELEMENTS = 1 << 18 };
 
 const host_node_kind_t *host_node_kind(cudnnBackendDescriptorType_t kind) {
   static const host_node_kind_t *const kinds[] = {
       &host_node_pointwise,   &host_node_conv_forward, &host_node_conv_data,
-      &host_node_conv_filter, &host_node_reduction,    &host_node_statistics};
+      &host_node_conv_filter, &host_node_reduction,    &host_node_statistics,
+      &host_node_matmul};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (kinds[i]->kind == kind)
       return kinds[i];
   return NULL;
-}
-
-static const host_node_kind_t *kind_of(const host_run_t *run, int node) {
-  return host_node_kind(run->graph->node[node].kind);
-}
-
-static bool is_sum(const host_run_t *run, int node) {
-  return kind_of(run, node)->over;
 }
 
 // ---- tensors in memory -----------------------------------------------------
@@ -94,39 +87,6 @@ static void run_close(host_run_t *run) {
 
 // ---- one part --------------------------------------------------------------
 
-// Results and sums over tensors of the same extents, which are computed
-// together.
-typedef struct {
-  const sdg_graph_tensor_t *like;
-  bool *result; // by tensor
-  bool *sum;    // by node
-} sweep_t;
-
-static bool is_known(const host_run_tensor_t *tensor) {
-  return tensor->source || tensor->sums;
-}
-
-// Finds the needs of all tensors, from the last node to the first.
-static void needs_find(host_run_t *run, const sweep_t *sweep,
-                       const host_region_t *part) {
-  const sdg_graph_t *graph = run->graph;
-  for (int t = 0; t < graph->tensor_count; t++) {
-    run->tensor[t].need = (host_region_t){.rank = graph->tensor[t].rank};
-    if (sweep->result[t])
-      run->tensor[t].need = *part;
-  }
-  for (int n = graph->node_count - 1; n >= 0; n--) {
-    const sdg_graph_node_t *node = &graph->node[n];
-    bool due = sweep->sum[n];
-    for (int i = 0; i < node->operand_count && !is_sum(run, n); i++) {
-      const host_run_tensor_t *t = &run->tensor[node->operand[i].tensor];
-      due |= t->maker == n && !is_known(t) && host_region_count(&t->need) > 0;
-    }
-    if (due)
-      kind_of(run, n)->need(run, node, part);
-  }
-}
-
 static bool room_get(host_run_tensor_t *tensor) {
   int64_t count = host_region_count(&tensor->need);
   if (count <= tensor->room)
@@ -149,10 +109,10 @@ static void sums_take(host_run_t *run, int tensor) {
            (size_t)rows.width * sizeof(double));
 }
 
-static bool part_compute(host_run_t *run, const sweep_t *sweep,
+static bool part_compute(host_run_t *run, const host_sweep_t *sweep,
                          const host_region_t *part) {
   const sdg_graph_t *graph = run->graph;
-  needs_find(run, sweep, part);
+  host_part_needs(run, sweep, part);
   for (int t = 0; t < graph->tensor_count; t++) {
     if (host_region_count(&run->tensor[t].need) == 0)
       continue;
@@ -169,11 +129,13 @@ static bool part_compute(host_run_t *run, const sweep_t *sweep,
     bool due = false;
     for (int i = 0; i < node->operand_count; i++) {
       const host_run_tensor_t *t = &run->tensor[node->operand[i].tensor];
-      due |= t->maker == n && !is_known(t) && host_region_count(&t->need) > 0;
+      due |= t->maker == n && !host_run_is_known(t) &&
+             host_region_count(&t->need) > 0;
     }
-    if (due && !is_sum(run, n) && !kind_of(run, n)->compute(run, node))
+    if (due && !host_run_is_sum(run, n) &&
+        !host_run_kind(run, n)->compute(run, node))
       return false;
-    if (sweep->sum[n] && !kind_of(run, n)->add(run, node, part))
+    if (sweep->sum[n] && !host_run_kind(run, n)->add(run, node, part))
       return false;
   }
   for (int t = 0; t < graph->tensor_count; t++)
@@ -184,43 +146,14 @@ static bool part_compute(host_run_t *run, const sweep_t *sweep,
 
 // ---- all parts -------------------------------------------------------------
 
-static bool has_window(const sdg_graph_t *graph) {
-  for (int n = 0; n < graph->node_count; n++)
-    for (int kind = CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
-         kind <= CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
-         kind++)
-      if ((int)graph->node[n].kind == kind)
-        return true;
-  return false;
-}
-
-// The extents of a part of at most run->part elements: images are cut first,
-// then rows. Convolutions need all channels.
-static void part_extents(const host_run_t *run, const sdg_graph_tensor_t *of,
-                         int64_t *out) {
-  int64_t count = 1;
-  bool whole = has_window(run->graph);
-  for (int d = 0; d < of->rank; d++) {
-    out[d] = of->dim[d];
-    count *= of->dim[d];
-  }
-  for (int d = 0; d < of->rank && count > run->part; d++) {
-    if (whole && d == 1)
-      continue;
-    int64_t rest = count / out[d];
-    out[d] = rest >= run->part ? 1 : run->part / rest;
-    count = rest * out[d];
-  }
-}
-
-static bool parts_compute(host_run_t *run, const sweep_t *sweep) {
+static bool parts_compute(host_run_t *run, const host_sweep_t *sweep) {
   const sdg_graph_tensor_t *of = sweep->like;
   host_region_t part = {.rank = of->rank};
   int64_t extent[CUDNN_DIM_MAX];
-  part_extents(run, of, extent);
   for (int d = 0; d < of->rank; d++)
     if (of->dim[d] == 0)
       return true;
+  host_part_extents(run, sweep, extent);
   for (;;) {
     for (int d = 0; d < of->rank; d++)
       part.hi[d] = part.lo[d] + extent[d] < of->dim[d] ? part.lo[d] + extent[d]
@@ -238,10 +171,10 @@ static bool parts_compute(host_run_t *run, const sweep_t *sweep) {
 // Whether a tensor can be computed now: no sum that it needs is missing.
 static bool is_ready(const host_run_t *run, int tensor) {
   const host_run_tensor_t *t = &run->tensor[tensor];
-  if (is_known(t) || t->maker < 0)
+  if (host_run_is_known(t) || t->maker < 0)
     return true;
   const sdg_graph_node_t *node = &run->graph->node[t->maker];
-  if (is_sum(run, t->maker))
+  if (host_run_is_sum(run, t->maker))
     return false;
   for (int i = 0; i < node->operand_count; i++)
     if (!sdg_graph_writes(node, node->operand[i].name) &&
@@ -267,34 +200,34 @@ static bool same_extents(const sdg_graph_tensor_t *a,
 
 static bool is_missing(const host_run_t *run, int tensor) {
   const host_run_tensor_t *t = &run->tensor[tensor];
-  return run->data[tensor] && t->maker >= 0 && !is_known(t) &&
-         !is_sum(run, t->maker);
+  return run->data[tensor] && t->maker >= 0 && !host_run_is_known(t) &&
+         !host_run_is_sum(run, t->maker);
 }
 
 // Adds all that can be computed together with tensors of these extents.
-static void sweep_fill(const host_run_t *run, sweep_t *sweep) {
+static void sweep_fill(const host_run_t *run, host_sweep_t *sweep) {
   for (int t = 0; t < run->graph->tensor_count; t++)
     sweep->result[t] = is_missing(run, t) && is_ready(run, t) &&
                        same_extents(host_run_of(run, t), sweep->like);
   for (int n = 0; n < run->graph->node_count; n++)
     sweep->sum[n] =
-        is_sum(run, n) && !run->done[n] && sum_is_ready(run, n) &&
+        host_run_is_sum(run, n) && !run->done[n] && sum_is_ready(run, n) &&
         same_extents(
-            host_run_of(run, kind_of(run, n)->over(&run->graph->node[n])),
+            host_run_of(run, host_run_kind(run, n)->over(&run->graph->node[n])),
             sweep->like);
 }
 
-static bool sweep_run(host_run_t *run, sweep_t *sweep) {
+static bool sweep_run(host_run_t *run, host_sweep_t *sweep) {
   const sdg_graph_t *graph = run->graph;
   sweep_fill(run, sweep);
   for (int n = 0; n < graph->node_count; n++)
-    if (sweep->sum[n] && !kind_of(run, n)->begin(run, &graph->node[n]))
+    if (sweep->sum[n] && !host_run_kind(run, n)->begin(run, &graph->node[n]))
       return false;
   if (!parts_compute(run, sweep))
     return false;
   for (int n = 0; n < graph->node_count; n++)
     if (sweep->sum[n]) {
-      if (!kind_of(run, n)->end(run, &graph->node[n]))
+      if (!host_run_kind(run, n)->end(run, &graph->node[n]))
         return false;
       run->done[n] = true;
     }
@@ -304,7 +237,7 @@ static bool sweep_run(host_run_t *run, sweep_t *sweep) {
   return true;
 }
 
-static bool everything_compute(host_run_t *run, sweep_t *sweep) {
+static bool everything_compute(host_run_t *run, host_sweep_t *sweep) {
   const sdg_graph_t *graph = run->graph;
   for (int n = 0; n < graph->node_count; n++) {
     bool done;
@@ -313,9 +246,10 @@ static bool everything_compute(host_run_t *run, sweep_t *sweep) {
   }
   // Nodes are in order, so a sum's inputs need earlier sums only.
   for (int n = 0; n < graph->node_count; n++) {
-    if (!is_sum(run, n) || run->done[n])
+    if (!host_run_is_sum(run, n) || run->done[n])
       continue;
-    sweep->like = host_run_of(run, kind_of(run, n)->over(&graph->node[n]));
+    sweep->like =
+        host_run_of(run, host_run_kind(run, n)->over(&graph->node[n]));
     if (!sweep_run(run, sweep))
       return false;
   }
@@ -327,20 +261,27 @@ static bool everything_compute(host_run_t *run, sweep_t *sweep) {
   return true;
 }
 
+static bool compute(host_run_t *run) {
+  const sdg_graph_t *graph = run->graph;
+  host_sweep_t sweep = {
+      .result = calloc((size_t)graph->tensor_count + 1, sizeof(bool)),
+      .sum = calloc((size_t)graph->node_count + 1, sizeof(bool))};
+  bool good = sweep.result && sweep.sum && run_open(run) &&
+              everything_compute(run, &sweep);
+  run_close(run);
+  free(sweep.result);
+  free(sweep.sum);
+  return good;
+}
+
 bool host_graph_compute(const sdg_graph_t *graph, void *const *data) {
-  return host_run_parts(graph, data, PART_ELEMENTS);
+  host_run_t run = {
+      .graph = graph, .data = data, .part = PART_ELEMENTS, .adapts = true};
+  return compute(&run);
 }
 
 bool host_run_parts(const sdg_graph_t *graph, void *const *data,
                     int64_t elements) {
   host_run_t run = {.graph = graph, .data = data, .part = elements};
-  sweep_t sweep = {.result =
-                       calloc((size_t)graph->tensor_count + 1, sizeof(bool)),
-                   .sum = calloc((size_t)graph->node_count + 1, sizeof(bool))};
-  bool good = sweep.result && sweep.sum && run_open(&run) &&
-              everything_compute(&run, &sweep);
-  run_close(&run);
-  free(sweep.result);
-  free(sweep.sum);
-  return good;
+  return compute(&run);
 }

@@ -21,7 +21,6 @@ static const char *tensor_lacks(const sdg_graph_tensor_t *tensor) {
 
 static const char *kind_name(cudnnBackendDescriptorType_t kind) {
   switch ((int)kind) {
-    OPERATION(MATMUL);
     OPERATION(BN_FINALIZE_STATISTICS);
     OPERATION(BN_BWD_WEIGHTS);
     OPERATION(RESAMPLE_FWD);

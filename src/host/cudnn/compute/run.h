@@ -32,6 +32,7 @@ typedef struct {
   float *floats;             /* operands of an engine, reused */
   int64_t room;              /* elements of `floats` */
   int64_t part;              /* elements of a result computed at once */
+  bool adapts;               /* or more or less, by what they need */
 } host_run_t;
 
 /* host_graph_compute in parts of this many elements. Only what is summed over a
@@ -97,7 +98,7 @@ typedef struct {
 
 extern const host_node_kind_t host_node_pointwise, host_node_conv_forward,
     host_node_conv_data, host_node_conv_filter, host_node_reduction,
-    host_node_statistics;
+    host_node_statistics, host_node_matmul;
 
 /* NULL if there is none. */
 const host_node_kind_t *host_node_kind(cudnnBackendDescriptorType_t kind);

@@ -63,6 +63,8 @@ static json_t *value_of(const sdg_graph_t *graph, const sdg_graph_node_t *node,
   if (!p || p->count < 1)
     return NULL;
   switch (key->type) {
+  case SDG_GRAPH_KEY_TYPE: // all numbers are written as doubles
+    return enumerator(SDG_GRAPH_KEY_TYPE, CUDNN_TYPE_DOUBLE);
   case SDG_GRAPH_KEY_REAL:
     return json_real(sdg_graph_real(node, key->attribute, 0));
   case SDG_GRAPH_KEY_LIST:

@@ -419,23 +419,21 @@ END_TEST
 START_TEST(what_is_not_computed_is_refused_by_name) {
   cudnnHandle_t handle;
   OK(cudnnCreate(&handle));
-  descriptor_t how = create(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-  descriptor_t op = create(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-  OK(cudnnBackendFinalize(how));
-  GIVE(op, OPERATION_MATMUL_DESC, how);
-  GIVE(op, OPERATION_MATMUL_ADESC, tensor(1, IN_MEMORY, 1, 1, 8, 16));
-  GIVE(op, OPERATION_MATMUL_BDESC, tensor(2, IN_MEMORY, 1, 1, 16, 8));
-  GIVE(op, OPERATION_MATMUL_CDESC, tensor(3, IN_MEMORY, 1, 1, 8, 8));
+  descriptor_t op = create(CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
+  GIVE(op, OPERATION_SDPA_FWD_QDESC, tensor(1, IN_MEMORY, 1, 1, 8, 16));
+  GIVE(op, OPERATION_SDPA_FWD_KDESC, tensor(2, IN_MEMORY, 1, 1, 16, 8));
+  GIVE(op, OPERATION_SDPA_FWD_VDESC, tensor(3, IN_MEMORY, 1, 1, 8, 16));
+  GIVE(op, OPERATION_SDPA_FWD_ODESC, tensor(4, IN_MEMORY, 1, 1, 8, 16));
   OK(cudnnBackendFinalize(op));
   descriptor_t made = plan(handle, graph_of(handle, 1, &op));
-  int64_t uid[] = {1, 2, 3};
-  void *memory = workspace(), *data[] = {memory, memory, memory};
-  descriptor_t pack = pack_of(3, uid, data, memory);
+  int64_t uid[] = {1, 2, 3, 4};
+  void *memory = workspace(), *data[] = {memory, memory, memory, memory};
+  descriptor_t pack = pack_of(4, uid, data, memory);
   char said[256] = "";
   ck_assert_int_eq((int)cudnnBackendExecute(handle, made, pack),
                    CUDNN_STATUS_NOT_SUPPORTED);
   cudnnGetLastErrorString(said, sizeof said);
-  ck_assert_msg(strstr(said, "operation MATMUL") != NULL, "it said %s", said);
+  ck_assert_msg(strstr(said, "operation SDPA_FWD") != NULL, "it said %s", said);
   OK(cudnnBackendDestroyDescriptor(pack));
   OK(cudnnBackendDestroyDescriptor(made));
   OK(cudnnDestroy(handle));

@@ -35,13 +35,13 @@ static const cudnnReduceTensorOp_t sums[] = {
     CUDNN_REDUCE_TENSOR_NORM2};
 #define ANY_OF(list) list[case_range(0, (int)(sizeof list / sizeof *list) - 1)]
 
-static cudnnDataType_t any_type(void) {
+cudnnDataType_t draw_type(void) {
   static const cudnnDataType_t types[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT,
                                           CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16};
   return ANY_OF(types);
 }
 
-static made_layout_t any_layout(void) {
+made_layout_t draw_layout(void) {
   return (made_layout_t)case_range(MADE_DENSE, MADE_GAPS);
 }
 
@@ -65,14 +65,13 @@ static int overwritable(const made_t *m, const sdg_graph_tensor_t *like) {
   return found;
 }
 
-/* A tensor for a node's result; mostly virtual. */
-static int result(made_t *m, const sdg_graph_tensor_t *like, bool last) {
+int draw_result(made_t *m, const sdg_graph_tensor_t *like, bool last) {
   const sdg_graph_tensor_t of = *like;
   int input = case_range(0, 3) ? -1 : overwritable(m, &of);
   if (!last && case_range(0, 3))
-    return made_virtual(m, any_type(), of.rank, of.dim);
+    return made_virtual(m, draw_type(), of.rank, of.dim);
   return input >= 0 ? made_alias(m, input)
-                    : made_real(m, any_type(), of.rank, of.dim, any_layout());
+                    : made_real(m, draw_type(), of.rank, of.dim, draw_layout());
 }
 
 /* Something to combine a tensor with: a tensor of its extents that exists, a
@@ -95,8 +94,8 @@ static int partner(made_t *m, int of) {
   int64_t dim[MADE_RANK];
   for (int d = 0; d < like.rank; d++)
     dim[d] = case_range(0, 1) ? like.dim[d] : 1;
-  return made_real(m, any_type(), like.rank, dim,
-                   case_range(0, 5) ? any_layout() : MADE_ONE);
+  return made_real(m, draw_type(), like.rank, dim,
+                   case_range(0, 5) ? draw_layout() : MADE_ONE);
 }
 
 /* x where it is larger than b, otherwise b: two nodes. */
@@ -104,7 +103,7 @@ static int chosen(made_t *m, int x, bool last) {
   const sdg_graph_tensor_t like = m->graph.tensor[x];
   int b = partner(m, x);
   int mask = made_virtual(m, CUDNN_DATA_BOOLEAN, like.rank, like.dim);
-  int y = result(m, &like, last);
+  int y = draw_result(m, &like, last);
   made_pointwise(m, CUDNN_POINTWISE_CMP_GT, CUDNN_DATA_FLOAT, x, b, -1, mask);
   made_pointwise(m, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, x, b, mask,
                  y);
@@ -121,7 +120,7 @@ static int chain(made_t *m, int x, int length, bool last) {
       x = chosen(m, x, ends);
       continue;
     }
-    int b = choice < 4 ? partner(m, x) : -1, y = result(m, &like, ends);
+    int b = choice < 4 ? partner(m, x) : -1, y = draw_result(m, &like, ends);
     sdg_graph_node_t *node = made_pointwise(
         m, b < 0 ? ANY_OF(one) : ANY_OF(two), CUDNN_DATA_FLOAT, x, b, -1, y);
     if (case_range(0, 3) == 0)
@@ -131,8 +130,8 @@ static int chain(made_t *m, int x, int length, bool last) {
   return x;
 }
 
-static int input(made_t *m, int rank, const int64_t *dim) {
-  int x = made_real(m, any_type(), rank, dim, any_layout());
+int draw_input(made_t *m, int rank, const int64_t *dim) {
+  int x = made_real(m, draw_type(), rank, dim, draw_layout());
   return chain(m, x, case_range(0, 3), false);
 }
 
@@ -165,11 +164,11 @@ static int window(made_t *m, bool last) {
   int tensor[3];
   for (int i = 0; i < 3; i++)
     if (i != out)
-      tensor[i] = input(m, rank, dim[i]);
+      tensor[i] = draw_input(m, rank, dim[i]);
   const sdg_graph_tensor_t like = {
       .rank = rank,
       .dim = {dim[out][0], dim[out][1], dim[out][2], dim[out][3], dim[out][4]}};
-  tensor[out] = result(m, &like, last);
+  tensor[out] = draw_result(m, &like, last);
   if (!m->graph.tensor[tensor[out]].is_virtual && case_range(0, 1))
     conv.beta = case_real();
   made_conv(m, &conv, tensor[0], tensor[1], tensor[2]);
@@ -183,23 +182,27 @@ static void sum(made_t *m, int x) {
     dim[d] = case_range(0, 2) == 0                      ? like.dim[d]
              : like.dim[d] % 2 == 0 && case_range(0, 1) ? like.dim[d] / 2
                                                         : 1;
-  int y = made_real(m, CUDNN_DATA_FLOAT, like.rank, dim, any_layout());
+  int y = made_real(m, CUDNN_DATA_FLOAT, like.rank, dim, draw_layout());
   made_reduction(m, ANY_OF(sums), CUDNN_DATA_FLOAT, x, y);
 }
 
-void draw_graph(made_t *m) {
+void draw_around(made_t *m, int (*core)(made_t *m, bool last)) {
   made_create(m);
   int length = case_range(0, 4), reductions = case_range(0, 3) ? 0 : 2, x;
   bool last = reductions == 0 || case_range(0, 1);
   if (case_range(0, 5)) {
-    x = window(m, last && length == 0);
+    x = core(m, last && length == 0);
   } else {
     int64_t dim[] = {case_range(1, 3), case_range(1, 5), case_range(1, 9),
                      case_range(1, 9)};
-    x = input(m, 4, dim);
+    x = draw_input(m, 4, dim);
     length++;
   }
   x = chain(m, x, length, last);
   for (int i = 0; i < reductions; i++)
     sum(m, x);
+}
+
+void draw_graph(made_t *m) {
+  draw_around(m, window);
 }

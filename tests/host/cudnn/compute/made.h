@@ -74,6 +74,8 @@ sdg_graph_node_t *made_reduction(made_t *m, cudnnReduceTensorOp_t op,
                                  cudnnDataType_t compute, int x, int y);
 sdg_graph_node_t *made_statistics(made_t *m, cudnnDataType_t compute, int x,
                                   int sum, int squares);
+sdg_graph_node_t *made_matmul(made_t *m, cudnnDataType_t compute, int a, int b,
+                              int c);
 void made_set_integer(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,
                       cudnnBackendAttributeType_t type, int64_t value);
 void made_set_real(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,

@@ -156,3 +156,15 @@ sdg_graph_node_t *made_statistics(made_t *m, cudnnDataType_t compute, int x,
   result(m, node, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, squares);
   return node;
 }
+
+sdg_graph_node_t *made_matmul(made_t *m, cudnnDataType_t compute, int a, int b,
+                              int c) {
+  sdg_graph_node_t *node =
+      node_add(m, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  made_set_integer(node, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
+                   compute);
+  operand(node, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+  operand(node, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+  result(m, node, CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
+  return node;
+}

@@ -28,12 +28,15 @@ static void sums_follow(const made_t *m, bool *out) {
   }
 }
 
+static void (*const draws[])(made_t *m) = {draw_graph, draw_product};
+enum { DRAWS = sizeof draws / sizeof *draws };
+
 START_TEST(the_size_of_parts_changes_no_bit) {
   for (int64_t i = 0, n = random_cases(30); i < n; i++) {
     uint64_t seed = (uint64_t)(_i + BLOCKS * i) + 9000000;
     case_seed(seed);
     made_t m;
-    draw_graph(&m);
+    draws[_i / BLOCKS](&m);
     bool sum[MADE_TENSORS];
     sums_follow(&m, sum);
     double *whole[MADE_TENSORS] = {0};
@@ -259,7 +262,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("compute_pieces");
   TCase *tests = tcase_create("pieces");
-  tcase_add_loop_test(tests, the_size_of_parts_changes_no_bit, 0, BLOCKS);
+  tcase_add_loop_test(tests, the_size_of_parts_changes_no_bit, 0,
+                      BLOCKS * DRAWS);
   tcase_add_loop_test(tests, a_piece_with_its_halo_has_the_bits_of_the_whole, 0,
                       BLOCKS);
   suite_add_tcase(suite, tests);

@@ -13,8 +13,9 @@
 
 static const char *folder;
 
-static const char *const names[] = {"conv_bias_relu", "data", "filter",
-                                    "paddings", "statistics"};
+static const char *const names[] = {
+    "conv_bias_relu", "data",     "filter",    "matmul",
+    "matmul_limits",  "paddings", "statistics"};
 enum { NAMES = sizeof names / sizeof *names };
 
 static json_t *recorded(const char *name) {
@@ -84,7 +85,7 @@ START_TEST(what_is_not_known_is_refused) {
       {{"schemaVersion"}, "5"},
       {{"operationGraph", "nodes", "0"},
        "{\"operation\": \"CUDNN_BACKEND_"
-       "OPERATION_MATMUL_DESCRIPTOR\"}"},
+       "OPERATION_SIGNAL_DESCRIPTOR\"}"},
       {{"operationGraph", "nodes", "0"}, "{}"},
       {{"operationGraph", "nodes"}, "[]"},
       {{"operationGraph", "tensors"}, "[]"},
@@ -119,6 +120,23 @@ START_TEST(a_node_with_an_unknown_key_is_refused) {
   sdg_graph_config_t config;
   json_object_set_new(json_array_get(nodes, 0), "ragged", json_true());
   ck_assert_int_eq(read_plan(plan, &graph, &config), SDG_GRAPH_UNKNOWN);
+  json_decref(plan);
+}
+END_TEST
+
+// cuDNN 9.19 writes 1.5f as the bytes of a double, of which the float is half.
+START_TEST(a_padding_value_that_was_set_as_a_float_is_read) {
+  json_t *plan = recorded("matmul_limits");
+  json_t *node = json_array_get(
+      json_object_get(json_object_get(plan, "operationGraph"), "nodes"), 0);
+  sdg_graph_t *graph = NULL;
+  sdg_graph_config_t config;
+  json_object_set_new(node, "paddingDataType", json_string("CUDNN_TYPE_FLOAT"));
+  json_object_set_new(node, "paddingValue", json_real(4.772418268e-314));
+  ck_assert_int_eq(read_plan(plan, &graph, &config), SDG_GRAPH_READ);
+  ck_assert_double_eq(
+      sdg_graph_real(&graph->node[0], CUDNN_ATTR_MATMUL_PADDING_VALUE, 0), 1.5);
+  sdg_graph_release(graph);
   json_decref(plan);
 }
 END_TEST
@@ -205,6 +223,7 @@ int main(int count, char **words) {
   tcase_add_loop_test(tests, what_nvidia_wrote_is_written_again, 0, NAMES);
   tcase_add_loop_test(tests, what_is_not_known_is_refused, 0, 8);
   tcase_add_test(tests, a_node_with_an_unknown_key_is_refused);
+  tcase_add_test(tests, a_padding_value_that_was_set_as_a_float_is_read);
   tcase_add_test(tests, what_is_no_json_is_told_apart);
   tcase_add_loop_test(tests, proposed_configurations_are_accepted, 0, NAMES);
   tcase_add_test(tests, other_engines_and_values_are_refused);

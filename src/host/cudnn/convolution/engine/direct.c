@@ -32,7 +32,7 @@ static int64_t round_up(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-static host_kernel_fn kernel(bool is_double) {
+host_kernel_fn host_kernel(bool is_double) {
 #ifdef __x86_64__
   if (__builtin_cpu_supports("avx512f"))
     return is_double ? host_kernel_double_avx512 : host_kernel_float_avx512;
@@ -183,7 +183,7 @@ static void band(const plan_t *p, const host_kernel_row_t *job, int64_t n,
                  int64_t group, int64_t d0, int64_t planes, int64_t h0,
                  int64_t rows) {
   const host_conv_t *conv = p->conv;
-  host_kernel_fn run = kernel(conv->is_double);
+  host_kernel_fn run = host_kernel(conv->is_double);
   host_kernel_row_t row = *job;
   for (int64_t d = 0; d < planes; d++)
     for (int64_t h = 0; h < rows; h++) {

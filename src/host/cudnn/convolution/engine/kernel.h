@@ -3,6 +3,7 @@
 #ifndef SDG_SRC_HOST_CUDNN_CONVOLUTION_ENGINE_KERNEL_H
 #define SDG_SRC_HOST_CUDNN_CONVOLUTION_ENGINE_KERNEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Output channels computed in one pass over x; `w` is packed for this. */
@@ -27,6 +28,9 @@ typedef struct {
 } host_kernel_row_t;
 
 typedef void (*host_kernel_fn)(const host_kernel_row_t *row);
+
+/* The build with the widest vectors that the processor has. */
+host_kernel_fn host_kernel(bool is_double);
 
 void host_kernel_float_base(const host_kernel_row_t *row);
 void host_kernel_double_base(const host_kernel_row_t *row);
