@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements of any type, read and written as doubles.
 #include "src/host/cudnn/base/number.h"
+#include "src/host/cudnn/base/number8.h"
 #include "src/host/cudnn/base/view.h"
 
 #define LOAD(T, value)                                                         \
@@ -32,6 +33,8 @@ size_t host_element_bytes(cudnnDataType_t type) {
   case CUDNN_DATA_INT8:
   case CUDNN_DATA_UINT8:
   case CUDNN_DATA_BOOLEAN:
+  case CUDNN_DATA_FP8_E4M3:
+  case CUDNN_DATA_FP8_E5M2:
     return 1;
   }
   return 0;
@@ -66,6 +69,12 @@ void host_elements_load(cudnnDataType_t type, const void *from, int64_t step,
     return;
   case CUDNN_DATA_BOOLEAN:
     LOAD(uint8_t, v != 0);
+    return;
+  case CUDNN_DATA_FP8_E4M3:
+    LOAD(uint8_t, host_number8_load(&host_e4m3, v));
+    return;
+  case CUDNN_DATA_FP8_E5M2:
+    LOAD(uint8_t, host_number8_load(&host_e5m2, v));
     return;
   }
 }
@@ -137,6 +146,14 @@ void host_elements_store(cudnnDataType_t type, void *to, int64_t step,
     return;
   case CUDNN_DATA_BOOLEAN:
     STORE(uint8_t, v, r != 0);
+    return;
+  case CUDNN_DATA_FP8_E4M3:
+    STORE(uint8_t, host_number8_load(&host_e4m3, v),
+          host_number8_round(&host_e4m3, r));
+    return;
+  case CUDNN_DATA_FP8_E5M2:
+    STORE(uint8_t, host_number8_load(&host_e5m2, v),
+          host_number8_round(&host_e5m2, r));
     return;
   }
 }

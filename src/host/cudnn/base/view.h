@@ -57,7 +57,7 @@ double host_view_sum(const host_view_t *view, const int64_t *first,
                      const int64_t *extent);
 
 /* Bytes of an element; 0 for types that the functions below do not know:
- * vectors, and those of less than a byte or of 8-bit floating point. */
+ * vectors, scales of blocks, and those of less than a byte. */
 size_t host_element_bytes(cudnnDataType_t type);
 
 /* `count` elements of any such type, `step` elements apart. */

@@ -32,7 +32,7 @@ void made_destroy(made_t *m) {
 }
 
 size_t made_unit(cudnnDataType_t type) {
-  return type == CUDNN_DATA_BOOLEAN ? 1 : host_type_bytes(type);
+  return host_element_bytes(type);
 }
 
 static void store(cudnnDataType_t type, void *to, double value) {

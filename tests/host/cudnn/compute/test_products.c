@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs with a product of matrices against loops over doubles.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/compute/product.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/compute/draw.h"
@@ -42,6 +44,8 @@ START_TEST(products_of_all_types) {
       {CUDNN_DATA_INT8, CUDNN_DATA_INT32, CUDNN_DATA_INT32},
       {CUDNN_DATA_INT8, CUDNN_DATA_INT32, CUDNN_DATA_FLOAT},
       {CUDNN_DATA_UINT8, CUDNN_DATA_INT32, CUDNN_DATA_INT8},
+      {CUDNN_DATA_FP8_E4M3, CUDNN_DATA_FLOAT, CUDNN_DATA_BFLOAT16},
+      {CUDNN_DATA_FP8_E5M2, CUDNN_DATA_FLOAT, CUDNN_DATA_FP8_E4M3},
   };
   for (int layout = MADE_DENSE; layout <= MADE_GAPS; layout++) {
     case_seed((uint64_t)(_i + 10 * layout));
@@ -56,6 +60,39 @@ START_TEST(products_of_all_types) {
     reference_run(&m, "types");
     made_destroy(&m);
   }
+}
+END_TEST
+
+/* The numbers of both 8-bit types, from their definition, and what lies between
+ * them. */
+START_TEST(numbers_of_8_bits_are_rounded_to_the_nearest) {
+  cudnnDataType_t type = _i ? CUDNN_DATA_FP8_E5M2 : CUDNN_DATA_FP8_E4M3;
+  int digits = _i ? 2 : 3, bias = _i ? 15 : 7, last = _i ? 0x7b : 0x7e;
+  double before = 0, number;
+  for (int bits = 0; bits <= last; bits++) {
+    unsigned char at = (unsigned char)bits, rounded[3];
+    int exponent = bits >> digits, rest = bits & ((1 << digits) - 1);
+    double want = exponent
+                      ? ldexp(rest + (1 << digits), exponent - bias - digits)
+                      : ldexp(rest, 1 - bias - digits);
+    host_elements_load(type, &at, 1, 1, &number);
+    ck_assert_double_eq(number, want);
+    double mid = (before + want) / 2, below = nextafter(mid, 0),
+           above = nextafter(mid, INFINITY), values[] = {mid, below, -above};
+    host_elements_store(type, rounded, 1, 3, 1, values, 0);
+    int less = bits ? bits - 1 : 0;
+    ck_assert_int_eq(rounded[0], bits % 2 ? less : bits);
+    ck_assert_int_eq(rounded[1], less);
+    ck_assert_int_eq(rounded[2], bits | 0x80);
+    before = want;
+  }
+  double extremes[] = {INFINITY, -1e30, NAN}, back[3];
+  unsigned char at[3];
+  host_elements_store(type, at, 1, 3, 1, extremes, 0);
+  host_elements_load(type, at, 1, 3, back);
+  ck_assert_double_eq(back[0], before);
+  ck_assert_double_eq(back[1], -before);
+  ck_assert(isnan(back[2]));
 }
 END_TEST
 
@@ -181,7 +218,9 @@ int main(void) {
   TCase *tests = tcase_create("products");
   tcase_add_loop_test(tests, random_products_compute_what_their_nodes_say, 0,
                       BLOCKS);
-  tcase_add_loop_test(tests, products_of_all_types, 0, 9);
+  tcase_add_loop_test(tests, products_of_all_types, 0, 11);
+  tcase_add_loop_test(tests, numbers_of_8_bits_are_rounded_to_the_nearest, 0,
+                      2);
   tcase_add_loop_test(tests, extents_may_be_zero, 0, 3);
   tcase_add_loop_test(
       tests, an_element_of_a_product_depends_on_its_row_and_column, 0, 6);
