@@ -13,7 +13,7 @@ typedef struct {
 #define NAME(type, value) {SDG_GRAPH_KEY_##type, value, #value},
 
 // clang-format off
-// Deprecated knobs have names, too.
+// Deprecated knobs and types have names, too.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 static const name_t names[] = {
@@ -101,6 +101,16 @@ static const name_t names[] = {
     NAME(REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_NORM1)
     NAME(REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_NORM2)
     NAME(REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS)
+    NAME(RESAMPLE_MODE, CUDNN_RESAMPLE_NEAREST)
+    NAME(RESAMPLE_MODE, CUDNN_RESAMPLE_BILINEAR)
+    NAME(RESAMPLE_MODE, CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING)
+    NAME(RESAMPLE_MODE, CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING)
+    NAME(RESAMPLE_MODE, CUDNN_RESAMPLE_MAXPOOL)
+    NAME(PADDING_MODE, CUDNN_ZERO_PAD)
+    NAME(PADDING_MODE, CUDNN_NEG_INF_PAD)
+    NAME(PADDING_MODE, CUDNN_EDGE_VAL_PAD)
+    NAME(NAN_PROPAGATION, CUDNN_NOT_PROPAGATE_NAN)
+    NAME(NAN_PROPAGATION, CUDNN_PROPAGATE_NAN)
     NAME(KNOB_TYPE, CUDNN_KNOB_TYPE_SPLIT_K)
     NAME(KNOB_TYPE, CUDNN_KNOB_TYPE_SWIZZLE)
     NAME(KNOB_TYPE, CUDNN_KNOB_TYPE_TILE_SIZE)
@@ -161,7 +171,6 @@ static const name_t names[] = {
 #undef NUMBER
 #undef OPERAND
 };
-#pragma GCC diagnostic pop
 
 #define NODE(kind)
 #define NUMBER(kind, attribute, key, type)                                     \
@@ -202,6 +211,12 @@ sdg_graph_key_attribute_type(sdg_graph_key_type_t type) {
     return CUDNN_TYPE_POINTWISE_MODE;
   case SDG_GRAPH_KEY_REDUCTION_OPERATOR:
     return CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
+  case SDG_GRAPH_KEY_RESAMPLE_MODE:
+    return CUDNN_TYPE_RESAMPLE_MODE;
+  case SDG_GRAPH_KEY_PADDING_MODE:
+    return CUDNN_TYPE_PADDING_MODE;
+  case SDG_GRAPH_KEY_NAN_PROPAGATION:
+    return CUDNN_TYPE_NAN_PROPOGATION;
   case SDG_GRAPH_KEY_REAL:
     return CUDNN_TYPE_DOUBLE;
   case SDG_GRAPH_KEY_BOOLEAN:
@@ -210,3 +225,4 @@ sdg_graph_key_attribute_type(sdg_graph_key_type_t type) {
     return CUDNN_TYPE_INT64;
   }
 }
+#pragma GCC diagnostic pop

@@ -10,6 +10,9 @@ typedef enum {
   SDG_GRAPH_KEY_CONVOLUTION_MODE,
   SDG_GRAPH_KEY_POINTWISE_MODE,
   SDG_GRAPH_KEY_REDUCTION_OPERATOR,
+  SDG_GRAPH_KEY_RESAMPLE_MODE,
+  SDG_GRAPH_KEY_PADDING_MODE,
+  SDG_GRAPH_KEY_NAN_PROPAGATION,
   SDG_GRAPH_KEY_KNOB_TYPE,
   SDG_GRAPH_KEY_REORDERING,
   SDG_GRAPH_KEY_TYPE,      /* in which the next key's number was set */
@@ -17,6 +20,7 @@ typedef enum {
   SDG_GRAPH_KEY_ENUMS,     /* those above have names */
   SDG_GRAPH_KEY_REAL = SDG_GRAPH_KEY_ENUMS,
   SDG_GRAPH_KEY_LIST, /* of integers, one for each spatial dimension */
+  SDG_GRAPH_KEY_FRACTIONS,
   SDG_GRAPH_KEY_INTEGER,
   SDG_GRAPH_KEY_BOOLEAN,
   SDG_GRAPH_KEY_OPERAND, /* the name of a tensor */

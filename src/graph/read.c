@@ -22,6 +22,27 @@ static bool numbers_get(const sdg_json_t *list, int *out_count, int64_t *out) {
   return true;
 }
 
+// Pairs of numerator and denominator: integers if all are whole, as build.c of
+// the host device keeps them.
+static bool fractions_get(const sdg_json_t *list, sdg_graph_parameter_t *out) {
+  int64_t pair[CUDNN_DIM_MAX];
+  bool whole = true;
+  int count = 0, two;
+  if (!sdg_json_is(list, SDG_JSON_ARRAY) || list->count > CUDNN_DIM_MAX)
+    return false;
+  for (const sdg_json_t *value = list->first; value; value = value->next) {
+    if (!numbers_get(value, &two, pair) || two != 2 || pair[1] == 0)
+      return false;
+    out->value[count++].real = (double)pair[0] / (double)pair[1];
+    whole &= pair[0] % pair[1] == 0;
+  }
+  for (int i = 0; i < count && whole; i++)
+    out->value[i].integer = (int64_t)out->value[i].real;
+  out->type = whole ? CUDNN_TYPE_INT64 : CUDNN_TYPE_FRACTION;
+  out->count = count;
+  return true;
+}
+
 static bool enumerator_get(sdg_graph_key_type_t type, const sdg_json_t *value,
                            int64_t *out) {
   return sdg_graph_name_find(type, sdg_json_string(value), out);
@@ -93,6 +114,8 @@ static bool parameter_read(const sdg_graph_key_t *key, const sdg_json_t *value,
     for (int i = 0; i < out->count; i++)
       out->value[i].integer = list[i];
     return true;
+  case SDG_GRAPH_KEY_FRACTIONS:
+    return fractions_get(value, out);
   case SDG_GRAPH_KEY_INTEGER:
     out->value[0].integer = sdg_json_integer(value);
     return sdg_json_is(value, SDG_JSON_INTEGER);

@@ -117,6 +117,40 @@ cudnnStatus_t host_check_resample(host_object_t *resample) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+// Value `at` of a list of whole numbers or fractions, 0 beyond its end.
+static cudnnFraction_t fraction_at(host_object_t *how,
+                                   cudnnBackendAttributeName_t name, int at) {
+  const host_value_t *value = host_object_value(how, name);
+  if (at >= value->count)
+    return (cudnnFraction_t){0, 1};
+  return value->type == CUDNN_TYPE_FRACTION
+             ? value->slot[at].fraction
+             : (cudnnFraction_t){value->slot[at].integer, 1};
+}
+
+__extension__ typedef __int128 wide_t;
+
+// Whether there are `out` windows: floor((in + pre + post - window) / step)
+// + 1.
+static bool windows_fit(host_object_t *how, int at, int64_t in, int64_t out) {
+  static const cudnnBackendAttributeName_t names[] = {
+      CUDNN_ATTR_RESAMPLE_STRIDES, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS,
+      CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, CUDNN_ATTR_RESAMPLE_POST_PADDINGS};
+  cudnnFraction_t value[4];
+  int64_t unit = 1; // all values are multiples of 1 / unit
+  for (int i = 0; i < 4; i++) {
+    value[i] = fraction_at(how, names[i], at);
+    if (value[i].denominator < 1 || value[i].numerator < (i < 2) ||
+        __builtin_mul_overflow(unit, value[i].denominator, &unit))
+      return false;
+  }
+  wide_t part[4], room;
+  for (int i = 0; i < 4; i++)
+    part[i] = (wide_t)value[i].numerator * (unit / value[i].denominator);
+  room = (wide_t)in * unit + part[2] + part[3] - part[1];
+  return room >= 0 && out == room / part[0] + 1;
+}
+
 static cudnnStatus_t check_windows(const host_extents_t *x,
                                    const host_extents_t *y,
                                    host_object_t *how) {
@@ -124,17 +158,9 @@ static cudnnStatus_t check_windows(const host_extents_t *x,
   REFUSE_IF(x->rank != rank + 2 || y->rank != x->rank, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1],
             CUDNN_STATUS_BAD_PARAM);
-  for (int i = 0; i < rank; i++) {
-    int64_t window = host_list_at(how, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, i, 0);
-    int64_t step = host_list_at(how, CUDNN_ATTR_RESAMPLE_STRIDES, i, 0);
-    int64_t pre = host_list_at(how, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, i, 0);
-    int64_t post = host_list_at(how, CUDNN_ATTR_RESAMPLE_POST_PADDINGS, i, 0);
-    REFUSE_IF(window < 1 || step < 1 || pre < 0 || post < 0,
+  for (int i = 0; i < rank; i++)
+    REFUSE_IF(!windows_fit(how, i, x->dim[2 + i], y->dim[2 + i]),
               CUDNN_STATUS_BAD_PARAM);
-    int64_t room = x->dim[2 + i] + pre + post - window;
-    REFUSE_IF(room < 0 || y->dim[2 + i] != room / step + 1,
-              CUDNN_STATUS_BAD_PARAM);
-  }
   return CUDNN_STATUS_SUCCESS;
 }
 

@@ -23,8 +23,6 @@ static const char *kind_name(cudnnBackendDescriptorType_t kind) {
   switch ((int)kind) {
     OPERATION(BN_FINALIZE_STATISTICS);
     OPERATION(BN_BWD_WEIGHTS);
-    OPERATION(RESAMPLE_FWD);
-    OPERATION(RESAMPLE_BWD);
     OPERATION(CONCAT);
     OPERATION(SIGNAL);
     OPERATION(NORM_FORWARD);

@@ -2,6 +2,7 @@
 // A plan as JSON text, in the format of cuDNN 9.19.
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -53,6 +54,27 @@ static json_t *list_of(const sdg_graph_parameter_t *p) {
   return list;
 }
 
+// The fraction with the smallest denominator that is the number.
+static json_t *fraction_of(double number) {
+  enum { DENOMINATORS = 1 << 16 };
+  int64_t pair[] = {(int64_t)number, 1};
+  while ((double)pair[0] / (double)pair[1] != number &&
+         pair[1] < DENOMINATORS) {
+    pair[1]++;
+    pair[0] = (int64_t)nearbyint(number * (double)pair[1]);
+  }
+  return numbers(pair, 2);
+}
+
+static json_t *fractions_of(const sdg_graph_parameter_t *p) {
+  json_t *list = json_array();
+  for (int i = 0; i < p->count; i++)
+    json_array_append_new(list, fraction_of(p->type == CUDNN_TYPE_FRACTION
+                                                ? p->value[i].real
+                                                : (double)p->value[i].integer));
+  return list;
+}
+
 static json_t *value_of(const sdg_graph_t *graph, const sdg_graph_node_t *node,
                         const sdg_graph_key_t *key) {
   if (key->type == SDG_GRAPH_KEY_OPERAND) {
@@ -69,6 +91,8 @@ static json_t *value_of(const sdg_graph_t *graph, const sdg_graph_node_t *node,
     return json_real(sdg_graph_real(node, key->attribute, 0));
   case SDG_GRAPH_KEY_LIST:
     return list_of(p);
+  case SDG_GRAPH_KEY_FRACTIONS:
+    return fractions_of(p);
   case SDG_GRAPH_KEY_INTEGER:
     return json_integer(p->value[0].integer);
   case SDG_GRAPH_KEY_BOOLEAN:

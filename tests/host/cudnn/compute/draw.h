@@ -5,10 +5,12 @@
 
 #include "tests/host/cudnn/compute/made.h"
 
-/* Both use case_range(). The caller destroys the graph. */
+/* All use case_range(). The caller destroys the graph. */
 void draw_graph(made_t *m);
 /* One product of matrices in the place of the convolution. */
 void draw_product(made_t *m);
+/* Resampling, or its gradient. */
+void draw_resampling(made_t *m);
 
 /* ---- for such functions -------------------------------------------------- */
 

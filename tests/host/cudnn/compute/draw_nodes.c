@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random operation graphs around other nodes than convolutions.
-#include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/compute/draw.h"
+
+#include <stdlib.h>
+
+#include "tests/host/cudnn/case.h"
 
 /* Batch extents of an operand that divide c's. */
 static int64_t shared(int64_t extent) {
@@ -29,4 +32,73 @@ static int product(made_t *m, bool last) {
 
 void draw_product(made_t *m) {
   draw_around(m, product);
+}
+
+/* Pooling, or interpolation of whole and half elements. */
+static made_resample_t resampling_of(int spatial) {
+  static const cudnnResampleMode_t modes[] = {
+      CUDNN_RESAMPLE_MAXPOOL, CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING,
+      CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING, CUDNN_RESAMPLE_BILINEAR,
+      CUDNN_RESAMPLE_NEAREST};
+  made_resample_t how = {.mode = modes[case_range(0, 4)],
+                         .padding = (cudnnPaddingMode_t)case_range(0, 2),
+                         .backward = case_range(0, 2) == 0,
+                         .nan = case_range(0, 1)};
+  bool pools = how.mode > CUDNN_RESAMPLE_BILINEAR;
+  if (how.padding == CUDNN_NEG_INF_PAD &&
+      (!pools || how.mode == CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING))
+    how.padding = CUDNN_EDGE_VAL_PAD;
+  for (int d = 0; d < spatial; d++) {
+    double unit = pools ? 1 : 0.5;
+    how.window[d] = pools ? case_range(1, 4) : 2;
+    how.stride[d] = unit * case_range(1, 4);
+    how.pre[d] = unit * case_range(0, 4);
+    how.post[d] = unit * case_range(0, 4);
+  }
+  return how;
+}
+
+static int resampling(made_t *m, bool last) {
+  int rank = case_range(3, 5);
+  made_resample_t how = resampling_of(rank - 2);
+  sdg_graph_tensor_t x = {.rank = rank}, y = {.rank = rank};
+  int64_t taps = 1;
+  x.dim[0] = y.dim[0] = case_range(1, 2);
+  x.dim[1] = y.dim[1] = case_range(1, 3);
+  for (int d = 0; d < rank - 2; d++) {
+    x.dim[2 + d] = case_range(1, rank == 5 ? 4 : 8);
+    double room = (double)(x.dim[2 + d] - how.window[d]);
+    if (room + how.pre[d] + how.post[d] < 0)
+      how.post[d] = -room;
+    y.dim[2 + d] =
+        (int64_t)((room + how.pre[d] + how.post[d]) / how.stride[d]) + 1;
+    taps *= how.window[d];
+  }
+  bool most = how.mode == CUDNN_RESAMPLE_MAXPOOL, told = case_range(0, 1);
+  int index = -1, from = -1;
+  if (!how.backward) {
+    int in = draw_input(m, rank, x.dim), out = draw_result(m, &y, last);
+    /* Behind y, which must not take its memory. */
+    if (most && told)
+      index = made_real(m, CUDNN_DATA_INT8, rank, y.dim, draw_layout());
+    made_resample(m, &how, in, out, index, -1);
+    return out;
+  }
+  int dy = draw_input(m, rank, y.dim), dx = draw_result(m, &x, last);
+  if (most && told) {
+    index = made_real(m, CUDNN_DATA_INT8, rank, y.dim, draw_layout());
+    double *at = made_values(m, index, true);
+    for (int64_t i = 0; i < made_count(m, index); i++)
+      at[i] = case_range(0, (int)taps - 1);
+    made_fill(m, index, at);
+    free(at);
+  } else if (most) {
+    from = made_real(m, CUDNN_DATA_HALF, rank, x.dim, draw_layout());
+  }
+  made_resample(m, &how, dx, dy, index, from);
+  return dx;
+}
+
+void draw_resampling(made_t *m) {
+  draw_around(m, resampling);
 }

@@ -76,6 +76,17 @@ sdg_graph_node_t *made_statistics(made_t *m, cudnnDataType_t compute, int x,
                                   int sum, int squares);
 sdg_graph_node_t *made_matmul(made_t *m, cudnnDataType_t compute, int a, int b,
                               int c);
+typedef struct {
+  bool backward;
+  cudnnResampleMode_t mode;
+  cudnnPaddingMode_t padding;
+  bool nan; /* propagates */
+  int64_t window[3];
+  double stride[3], pre[3], post[3]; /* halves in interpolations */
+} made_resample_t;
+/* Backward: the gradients of x and y, and x itself as `from`, or -1. */
+sdg_graph_node_t *made_resample(made_t *m, const made_resample_t *how, int x,
+                                int y, int index, int from);
 void made_set_integer(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,
                       cudnnBackendAttributeType_t type, int64_t value);
 void made_set_real(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,

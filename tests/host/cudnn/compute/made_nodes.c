@@ -168,3 +168,50 @@ sdg_graph_node_t *made_matmul(made_t *m, cudnnDataType_t compute, int a, int b,
   result(m, node, CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
   return node;
 }
+
+/* Whole numbers, or halves as fractions. */
+static void set_numbers(sdg_graph_node_t *node,
+                        cudnnBackendAttributeName_t name, int count,
+                        const double *values) {
+  bool whole = true;
+  for (int i = 0; i < count; i++)
+    whole &= values[i] == (double)(int64_t)values[i];
+  sdg_graph_parameter_t *p = parameter(
+      node, name, whole ? CUDNN_TYPE_INT64 : CUDNN_TYPE_FRACTION, count);
+  for (int i = 0; i < count; i++)
+    if (whole)
+      p->value[i].integer = (int64_t)values[i];
+    else
+      p->value[i].real = values[i];
+}
+
+sdg_graph_node_t *made_resample(made_t *m, const made_resample_t *how, int x,
+                                int y, int index, int from) {
+  sdg_graph_node_t *node = node_add(
+      m, how->backward ? CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR
+                       : CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR);
+  int spatial = m->graph.tensor[x].rank - 2;
+  made_set_integer(node, CUDNN_ATTR_RESAMPLE_MODE, CUDNN_TYPE_RESAMPLE_MODE,
+                   how->mode);
+  made_set_integer(node, CUDNN_ATTR_RESAMPLE_PADDING_MODE,
+                   CUDNN_TYPE_PADDING_MODE, how->padding);
+  made_set_integer(node, CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
+                   CUDNN_DATA_FLOAT);
+  made_set_integer(node, CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, CUDNN_TYPE_INT64,
+                   how->nan);
+  set_row(node, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, spatial, how->window);
+  set_numbers(node, CUDNN_ATTR_RESAMPLE_STRIDES, spatial, how->stride);
+  set_numbers(node, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, spatial, how->pre);
+  set_numbers(node, CUDNN_ATTR_RESAMPLE_POST_PADDINGS, spatial, how->post);
+  if (how->backward) {
+    operand(node, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC, y);
+    operand(node, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_IDXDESC, index);
+    operand(node, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_XDESC, from);
+    result(m, node, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC, x);
+  } else {
+    operand(node, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, x);
+    result(m, node, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, y);
+    result(m, node, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC, index);
+  }
+  return node;
+}

@@ -14,8 +14,8 @@
 static const char *folder;
 
 static const char *const names[] = {
-    "conv_bias_relu", "data",     "filter",    "matmul",
-    "matmul_limits",  "paddings", "statistics"};
+    "conv_bias_relu", "data",    "filter",       "matmul",     "matmul_limits",
+    "paddings",       "pooling", "pooling_back", "statistics", "upsampling"};
 enum { NAMES = sizeof names / sizeof *names };
 
 static json_t *recorded(const char *name) {
