@@ -99,6 +99,28 @@ cudnnStatus_t host_check_backward_filter(host_object_t *op) {
                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC);
 }
 
+// Value `at` of a list of whole numbers or fractions, 0 beyond its end.
+static cudnnFraction_t fraction_at(host_object_t *how,
+                                   cudnnBackendAttributeName_t name, int at) {
+  const host_value_t *value = host_object_value(how, name);
+  if (at >= value->count)
+    return (cudnnFraction_t){0, 1};
+  return value->type == CUDNN_TYPE_FRACTION
+             ? value->slot[at].fraction
+             : (cudnnFraction_t){value->slot[at].integer, 1};
+}
+
+// Interpolation is between two elements in each dimension.
+static bool windows_are_two(host_object_t *resample, int64_t rank) {
+  for (int i = 0; i < rank; i++) {
+    cudnnFraction_t window =
+        fraction_at(resample, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, i);
+    if (window.numerator != 2 || window.denominator != 1)
+      return false;
+  }
+  return true;
+}
+
 cudnnStatus_t host_check_resample(host_object_t *resample) {
   int64_t rank =
       host_object_integer(resample, CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, 0);
@@ -114,18 +136,11 @@ cudnnStatus_t host_check_resample(host_object_t *resample) {
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)
     REFUSE_IF(list[i]->count != 0 && list[i]->count != rank,
               CUDNN_STATUS_NOT_SUPPORTED);
+  REFUSE_IF(host_object_integer(resample, CUDNN_ATTR_RESAMPLE_MODE, 0) <=
+                    CUDNN_RESAMPLE_BILINEAR &&
+                !windows_are_two(resample, rank),
+            CUDNN_STATUS_NOT_SUPPORTED);
   return CUDNN_STATUS_SUCCESS;
-}
-
-// Value `at` of a list of whole numbers or fractions, 0 beyond its end.
-static cudnnFraction_t fraction_at(host_object_t *how,
-                                   cudnnBackendAttributeName_t name, int at) {
-  const host_value_t *value = host_object_value(how, name);
-  if (at >= value->count)
-    return (cudnnFraction_t){0, 1};
-  return value->type == CUDNN_TYPE_FRACTION
-             ? value->slot[at].fraction
-             : (cudnnFraction_t){value->slot[at].integer, 1};
 }
 
 __extension__ typedef __int128 wide_t;
