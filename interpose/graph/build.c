@@ -30,7 +30,21 @@ static int64_t integer_at(const sdg_shadow_value_t *value, int64_t i) {
 static double real_at(const sdg_shadow_value_t *value, int64_t i) {
   if (value->type == CUDNN_TYPE_DOUBLE)
     return ((const double *)value->data)[i];
+  if (value->type == CUDNN_TYPE_FRACTION) {
+    const cudnnFraction_t *fraction = (const cudnnFraction_t *)value->data + i;
+    return (double)fraction->numerator / (double)fraction->denominator;
+  }
   return (double)((const float *)value->data)[i];
+}
+
+// Whether a list of fractions has integers only.
+static bool is_whole(const sdg_shadow_value_t *value) {
+  const cudnnFraction_t *fraction = value->data;
+  for (int64_t i = 0; i < value->count; i++)
+    if (fraction[i].denominator == 0 ||
+        fraction[i].numerator % fraction[i].denominator != 0)
+      return false;
+  return true;
 }
 
 static int64_t integer_get(const sdg_shadow_t *shadow,
@@ -103,18 +117,22 @@ static int tensor_add(maker_t *m, const sdg_shadow_t *shadow) {
 static bool parameter_add(const sdg_shadow_value_t *value,
                           sdg_graph_node_t *node) {
   sdg_graph_parameter_t *out = &node->parameter[node->parameter_count++];
-  bool real =
-      value->type == CUDNN_TYPE_FLOAT || value->type == CUDNN_TYPE_DOUBLE;
-  *out = (sdg_graph_parameter_t){
-      .name = value->name, .type = value->type, .count = (int)value->count};
-  if (value->count > CUDNN_DIM_MAX || value->type == CUDNN_TYPE_FRACTION ||
-      value->type == CUDNN_TYPE_HANDLE || value->type == CUDNN_TYPE_VOID_PTR)
+  bool fractions = value->type == CUDNN_TYPE_FRACTION;
+  bool whole = fractions && is_whole(value);
+  bool real = (fractions && !whole) || value->type == CUDNN_TYPE_FLOAT ||
+              value->type == CUDNN_TYPE_DOUBLE;
+  *out = (sdg_graph_parameter_t){.name = value->name,
+                                 .type = whole ? CUDNN_TYPE_INT64 : value->type,
+                                 .count = (int)value->count};
+  if (value->count > CUDNN_DIM_MAX || value->type == CUDNN_TYPE_HANDLE ||
+      value->type == CUDNN_TYPE_VOID_PTR)
     return false;
   for (int i = 0; i < out->count; i++)
     if (real)
       out->value[i].real = real_at(value, i);
     else
-      out->value[i].integer = integer_at(value, i);
+      out->value[i].integer =
+          whole ? (int64_t)real_at(value, i) : integer_at(value, i);
   return true;
 }
 

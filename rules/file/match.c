@@ -112,13 +112,11 @@ bool sdg_rules_multiply(const sdg_rules_t *rules) {
 
 static bool op_matches(const sdg_section_t *section, sdg_family_t family,
                        const char *entry) {
-  const char *word = NULL;
+  const char *word = sdg_family_word(family);
   if (sdg_family_is_product(family)) {
     if (!sdg_section_multiplies(section))
       return false;
     word = product_word(entry);
-  } else if (family == SDG_FAMILY_CONV_GRAPH) {
-    word = sdg_family_name(SDG_FAMILY_CONV);
   }
   for (int i = 0; i < section->globs; i++)
     if ((word && fnmatch(section->glob[i], word, 0) == 0) ||

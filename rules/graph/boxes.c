@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The geometry of a graph with one convolution.
+// The geometry of a graph.
 #include "rules/graph/boxes.h"
 
 #include <string.h>
@@ -40,7 +40,22 @@ sdg_graph_range_t sdg_graph_range_back(const sdg_window_dim_t *dim) {
   return out;
 }
 
-// ---- the convolution -------------------------------------------------------
+sdg_graph_range_t sdg_graph_range_whole(const sdg_window_dim_t *dim,
+                                        const sdg_graph_range_t *back) {
+  sdg_range_t seen = sdg_window_need(&dim->window, back->y);
+  sdg_graph_range_t out = *back;
+  if (back->y.lo >= back->y.hi)
+    return out;
+  if (seen.lo < out.x.lo)
+    out.x.lo = seen.lo < 0 ? 0 : seen.lo;
+  if (seen.hi > out.x.hi)
+    out.x.hi = seen.hi > dim->x_extent ? dim->x_extent : seen.hi;
+  out.pre = out.x.lo - seen.lo;
+  out.post = seen.hi > out.x.hi ? seen.hi - out.x.hi : 0;
+  return out;
+}
+
+// ---- the main op -----------------------------------------------------------
 
 void sdg_graph_operand_extents(const sdg_call_t *call,
                                const sdg_tagging_t *tagging, int index,
@@ -103,19 +118,59 @@ static int role_find(const sdg_graph_pattern_t *p, sdg_role_t role) {
 }
 
 static void spec_fill(const sdg_graph_pattern_t *p, sdg_window_spec_t *out) {
-  const sdg_graph_tensor_t *w = &p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_W]];
-  *out = (sdg_window_spec_t){.y_channels = w->dim[0]};
-  out->x = p->kind == SDG_GRAPH_DGRAD ? p->result : role_find(p, SDG_ROLE_X);
-  out->y = p->kind == SDG_GRAPH_FORWARD ? p->result : role_find(p, SDG_ROLE_DY);
+  *out = (sdg_window_spec_t){.own_border = !sdg_graph_mixes(p)};
+  if (sdg_graph_mixes(p))
+    out->y_channels = p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_W]].dim[0];
+  out->x = sdg_graph_is_back(p) ? p->result : role_find(p, SDG_ROLE_X);
+  out->y =
+      p->after == SDG_GRAPH_LEVEL_Y ? p->result : role_find(p, SDG_ROLE_DY);
   for (int d = 0; d < p->spatial + 2; d++)
     out->window[d] = (sdg_window_t){.kernel = 1, .stride = 1, .dilation = 1};
   for (int s = 0; s < p->spatial; s++) {
-    out->window[s + 2] = (sdg_window_t){.kernel = w->dim[s + 2],
+    out->window[s + 2] = (sdg_window_t){.kernel = p->kernel[s],
                                         .stride = p->stride[s],
                                         .dilation = p->dilation[s],
                                         .pad = p->pre[s]};
     out->pad_more[s + 2] = p->post[s] - p->pre[s];
   }
+}
+
+// Whether windows are as large as each rank's piece in all split dimensions.
+static bool windows_fill(const sdg_graph_pattern_t *p,
+                         const sdg_placement_t *x) {
+  bool fill = false;
+  for (int s = 0; s < p->spatial; s++) {
+    const sdg_part_t *part = &x->part[s + 2];
+    for (int r = 0; part->pieces > 1 && r < part->pieces; r++) {
+      if (p->pre[s] || p->post[s] || p->kernel[s] != sdg_part_size(part, r))
+        return false;
+      fill = true;
+    }
+  }
+  return fill;
+}
+
+// A pooling's window may be meant to be the whole domain.
+static sdg_status_t reach_check(const sdg_call_t *call,
+                                const sdg_tagging_t *tagging,
+                                const sdg_graph_conv_t *conv) {
+  const sdg_graph_pattern_t *p = conv->pattern;
+  sdg_window_choice_t choice = tagging->section->window;
+  bool pools = p->kind == SDG_GRAPH_POOL || p->kind == SDG_GRAPH_POOL_BACK;
+  if (!pools || choice == SDG_WINDOW_LOCAL ||
+      !windows_fill(p, &tagging->placement[conv->spec.x]))
+    return SDG_OK;
+  return choice == SDG_WINDOW_GLOBAL
+             ? sdg_fail(SDG_E_NO_RULE,
+                        "%s, a graph, with a window over the pieces of all "
+                        "ranks",
+                        call->entry_name)
+             : sdg_fail(SDG_E_WINDOW,
+                        "%s: each window is as large as its rank's piece. If "
+                        "that is meant, write window = local in [shard %s]; a "
+                        "window over the pieces of all ranks is not split in "
+                        "graphs",
+                        call->entry_name, tagging->section->name);
 }
 
 static bool wants_zero_rows(const sdg_graph_pattern_t *p) {
@@ -132,6 +187,7 @@ sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
   out->pattern = sdg_graph_call_execution(call)->pattern;
   spec_fill(out->pattern, &out->spec);
   out->zero_rows = wants_zero_rows(out->pattern);
+  SDG_TRY(reach_check(call, tagging, out));
   SDG_TRY(sdg_window_op_init(call, tagging, &out->spec, &out->op));
   sdg_status_t status = places_check(call, tagging, out);
   if (status != SDG_OK)
@@ -145,11 +201,10 @@ sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
   out->pattern = sdg_graph_call_execution(call)->pattern;
   spec_fill(out->pattern, &out->spec);
   int x = out->spec.x;
-  bool back = out->pattern->kind == SDG_GRAPH_DGRAD;
+  bool back = sdg_graph_is_back(out->pattern);
+  bool forward = out->pattern->after == SDG_GRAPH_LEVEL_Y;
   const sdg_placement_t *lead =
-      &io_tagging
-           ->placement[out->pattern->kind == SDG_GRAPH_FORWARD ? x
-                                                               : out->spec.y];
+      &io_tagging->placement[forward ? x : out->spec.y];
   *out_can = false;
   out->zero_rows = false; // pieces are in place
   // Of statistics only; what the ranks read of old results is not listed.
@@ -159,7 +214,8 @@ sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
                       call->entry_name);
   if (out->spec.y < 0 || out->pattern->adds_old)
     return SDG_OK;
-  if (lead->dims != call->operand[x].dims || lead->split[1].axes)
+  if (lead->dims != call->operand[x].dims ||
+      (lead->split[1].axes && sdg_graph_mixes(out->pattern)))
     return sdg_window_op_alone(call, io_tagging, &out->spec);
   // The data gradient is placed by dy: with the owner of each window's centre.
   if (back)
@@ -175,12 +231,13 @@ sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
 
 const sdg_placement_t *sdg_graph_result_place(const sdg_graph_conv_t *conv,
                                               const sdg_tagging_t *tagging) {
-  switch (conv->pattern->kind) {
-  case SDG_GRAPH_FORWARD:
+  switch (conv->pattern->after) {
+  case SDG_GRAPH_LEVEL_Y:
     return &conv->op.y_placement;
-  case SDG_GRAPH_DGRAD:
+  case SDG_GRAPH_LEVEL_X:
     return &tagging->placement[conv->spec.x];
-  case SDG_GRAPH_WGRAD:
+  case SDG_GRAPH_LEVEL_W:
+  case SDG_GRAPH_LEVELS:
     break;
   }
   return NULL;
@@ -199,7 +256,7 @@ static bool is_all(const sdg_window_dim_t *dim) {
 sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
                                   const sdg_tagging_t *tagging, int rank) {
   sdg_window_dim_t dim[SDG_DIMS_MAX];
-  bool back = conv->pattern->kind == SDG_GRAPH_DGRAD;
+  bool back = sdg_graph_is_back(conv->pattern);
   sdg_graph_boxes_t out;
   memset(&out, 0, sizeof out);
   sdg_window_op_own(&conv->op, tagging, &conv->spec, rank, dim);
@@ -215,6 +272,8 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
         back ? sdg_graph_range_back(&dim[d]) : sdg_graph_range(&dim[d], post);
     if (back && is_all(&dim[d]))
       range = (sdg_graph_range_t){dim[d].x, dim[d].y, dim[d].window.pad, post};
+    else if (conv->pattern->whole_windows)
+      range = sdg_graph_range_whole(&dim[d], &range);
     out.read.dim[d] = range.x;
     if (conv->zero_rows && range.pre != range.post && d >= 2) {
       out.read.dim[d] = sdg_window_need(&dim[d].window, dim[d].y);
@@ -229,10 +288,11 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
       out.post[d - 2] = range.post;
     }
   }
-  // Channels were counted as one element.
-  x->dim[1] = out.read.dim[1] = (sdg_range_t){
-      0, sdg_placement_extent(&tagging->placement[conv->spec.x], 1)};
-  y->dim[1] = (sdg_range_t){0, conv->spec.y_channels};
+  if (conv->op.mixes) { // channels were counted as one element
+    x->dim[1] = out.read.dim[1] = (sdg_range_t){
+        0, sdg_placement_extent(&tagging->placement[conv->spec.x], 1)};
+    y->dim[1] = (sdg_range_t){0, conv->spec.y_channels};
+  }
   // Without the rows behind the last window.
   *x = sdg_box_intersect(x, &out.read);
   return out;
@@ -245,7 +305,7 @@ sdg_box_t sdg_graph_operand_box(const sdg_call_t *call,
   int64_t extent[SDG_DIMS_MAX];
   sdg_graph_operand_extents(call, tagging, index, extent);
   for (int d = 0; d < box->dims; d++)
-    if (d == 1 || extent[d] == 1)
-      out.dim[d] = (sdg_range_t){0, extent[d]};
+    if (extent[d] == 1)
+      out.dim[d] = (sdg_range_t){0, 1};
   return out;
 }

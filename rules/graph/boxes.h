@@ -5,7 +5,7 @@
  *   forward, filter gradient
  *     y [o0,o1) is owned; x is [o0*s - p, (o1-1)*s - p + span) cut at the
  *     domain to [x0,x1); PRE = x0 - (o0*s - p), POST = (o1-1)*s - p + span - x1
- *   data gradient
+ *   gradient of data
  *     x [i0,i1) is owned; y is [q0,q1), the outputs that see it, cut at the
  *     domain; PRE = i0 - (q0*s - p), POST = max(0, (q1-1)*s - p + span - i1).
  *     One row more of y where PRE would be negative, which needs s > span.
@@ -31,16 +31,22 @@ sdg_graph_range_t sdg_graph_range(const sdg_window_dim_t *dim, int64_t post);
  * empty if no output sees them: the gradient is zero. */
 sdg_graph_range_t sdg_graph_range_back(const sdg_window_dim_t *dim);
 
+/* The same with all that the windows of `back`'s y see: a pooling gradient's
+ * element may depend on all elements of its window. dim->window 3, stride 2, no
+ * padding, x [4,7): y [1,4) sees x [2,9). */
+sdg_graph_range_t sdg_graph_range_whole(const sdg_window_dim_t *dim,
+                                        const sdg_graph_range_t *back);
+
 /* The boxes of one rank. */
 typedef struct sdg_graph_boxes {
   sdg_box_t level[SDG_GRAPH_LEVELS]; /* of X and Y; W is not set */
-  /* What the convolution reads: level X, and rows of zeros around it that stand
+  /* What the main op reads: level X, and rows of zeros around it that stand
    * for paddings. */
   sdg_box_t read;
   int64_t pre[SDG_DIMS_MAX], post[SDG_DIMS_MAX]; /* per spatial dimension */
 } sdg_graph_boxes_t;
 
-/* The convolution on split tensors. */
+/* The graph's main op on split tensors; without one, windows of one element. */
 typedef struct sdg_graph_conv {
   const sdg_graph_pattern_t *pattern;
   sdg_window_spec_t spec;
@@ -52,7 +58,7 @@ typedef struct sdg_graph_conv {
 } sdg_graph_conv_t;
 
 /* The errors of sdg_window_op_init, and SDG_E_OPERANDS_DIFFER if a tensor is
- * not split as the convolution's on its level. */
+ * not split as the main op's on its level. */
 sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_graph_conv_t *out) SDG_MUST_CHECK;
@@ -76,7 +82,7 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
                                   const sdg_tagging_t *tagging, int rank);
 
 /* The box of operand `index` on a level whose box is `box`: dimensions of
- * extent 1 stay, and all channels belong to it. */
+ * extent 1 stay. */
 sdg_box_t sdg_graph_operand_box(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging, int index,
                                 const sdg_box_t *box);

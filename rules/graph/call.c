@@ -7,11 +7,21 @@
 #include "src/call/range.h"
 #include "src/call/tag.h"
 
-static const sdg_family_t families[] = {
-    [SDG_GRAPH_FORWARD] = SDG_FAMILY_CONV_GRAPH,
-    [SDG_GRAPH_DGRAD] = SDG_FAMILY_CONV_GRAPH,
-    [SDG_GRAPH_WGRAD] = SDG_FAMILY_CONV_GRAPH,
-};
+static sdg_family_t family_of(const sdg_graph_pattern_t *pattern) {
+  switch (pattern->kind) {
+  case SDG_GRAPH_FORWARD:
+  case SDG_GRAPH_DGRAD:
+  case SDG_GRAPH_WGRAD:
+    break;
+  case SDG_GRAPH_POOL:
+  case SDG_GRAPH_POOL_BACK:
+    return SDG_FAMILY_POOL_GRAPH;
+  case SDG_GRAPH_POINTWISE:
+    return pattern->combines ? SDG_FAMILY_REDUCE_GRAPH
+                             : SDG_FAMILY_POINTWISE_GRAPH;
+  }
+  return SDG_FAMILY_CONV_GRAPH;
+}
 
 static void operand_init(const sdg_graph_execution_t *execution, int index,
                          sdg_operand_t *out) {
@@ -44,7 +54,7 @@ void sdg_graph_call_init(const sdg_graph_execution_t *execution, int entry,
   const sdg_graph_pattern_t *pattern = execution->pattern;
   out->entry = entry;
   out->entry_name = pattern->name;
-  out->family = families[pattern->kind];
+  out->family = family_of(pattern);
   out->handle = handle;
   out->stream_kind = SDG_STREAM_CUDNN;
   out->stream = NULL;

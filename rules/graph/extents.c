@@ -9,13 +9,13 @@
 static int slab_of(const sdg_graph_maker_t *m, int index,
                    sdg_graph_level_t level) {
   for (int i = 0; i < m->inputs; i++)
-    if (m->input[i].operand == index && level == m->haloed &&
+    if (m->input[i].operand == index && m->input[i].level == level &&
         m->input[i].assembled >= 0)
       return m->input[i].assembled;
   for (int i = 0; i < m->sums; i++)
     if (m->sum[i].operand == index)
       return m->sum[i].part;
-  return m->operand_slab[index];
+  return m->apart[index] >= 0 ? m->apart[index] : m->operand_slab[index];
 }
 
 // The box of an operand on a level, in the coordinates of its slab.
@@ -55,7 +55,7 @@ int sdg_graph_slot_find(const sdg_graph_maker_t *m, int t,
   return m->prologue_slab;
 }
 
-// Those of all that is computed of the convolution's result.
+// Those of all that is computed of the main op's result.
 static void result_extents(const sdg_graph_maker_t *m, int64_t *out) {
   const sdg_graph_pattern_t *p = m->conv.pattern;
   if (p->result >= 0) {
@@ -68,8 +68,8 @@ static void result_extents(const sdg_graph_maker_t *m, int64_t *out) {
 
 // Global extents of all tensors: those of operands are known, pointwise ops
 // pass on the larger one of their inputs'.
-static void extents_find(const sdg_graph_maker_t *m,
-                         int64_t (*extent)[SDG_DIMS_MAX]) {
+void sdg_graph_extents_find(const sdg_graph_maker_t *m,
+                            int64_t (*extent)[SDG_DIMS_MAX]) {
   const sdg_graph_pattern_t *p = m->conv.pattern;
   const sdg_graph_t *graph = p->graph;
   for (int t = 0; t < graph->tensor_count; t++) {
@@ -132,7 +132,7 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
     return;
   if (slab_index < 0) {
     for (int d = 0; d < tensor->rank && level != SDG_GRAPH_LEVEL_W; d++)
-      if (d != 1)
+      if (d != 1 || !m->conv.op.mixes)
         shape->dim[d] = extent[d] == 1 ? 1 : box->dim[d].hi - box->dim[d].lo;
     virtual_stride(m, tensor, shape);
     return;
@@ -156,7 +156,7 @@ sdg_status_t sdg_graph_extents_fill(sdg_graph_maker_t *m) {
   const sdg_graph_pattern_t *p = m->conv.pattern;
   int64_t(*extent)[SDG_DIMS_MAX];
   SDG_TRY(SDG_ALLOCATE(extent, p->graph->tensor_count, "a plan"));
-  extents_find(m, extent);
+  sdg_graph_extents_find(m, extent);
   m->extents->pattern = p;
   memcpy(m->extents->pre, m->boxes.pre, sizeof m->extents->pre);
   memcpy(m->extents->post, m->boxes.post, sizeof m->extents->post);

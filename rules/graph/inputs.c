@@ -29,34 +29,69 @@ static sdg_status_t transfer_fill(const sdg_graph_maker_t *m,
     int rank = tagging->rank_list[r];
     sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->conv, tagging, rank);
     owned[r] = own_box(m, input->operand, rank);
-    // Rows of zeros come from nowhere.
-    sdg_box_t domain =
-        sdg_window_op_domain(&m->conv.op, &boxes.level[m->haloed]);
-    if (m->conv.zero_rows)
-      boxes.level[m->haloed] =
-          sdg_box_intersect(&boxes.level[m->haloed], &domain);
-    need[r] = sdg_graph_operand_box(m->call, tagging, input->operand,
-                                    &boxes.level[m->haloed]);
+    sdg_box_t *box = &boxes.level[input->level];
+    if (m->conv.zero_rows && input->level == SDG_GRAPH_LEVEL_X) {
+      // Rows of zeros come from nowhere.
+      sdg_box_t domain = sdg_window_op_domain(&m->conv.op, box);
+      *box = sdg_box_intersect(box, &domain);
+    }
+    need[r] = sdg_graph_operand_box(m->call, tagging, input->operand, box);
     input->communicates |=
         tagging->ranks > 1 && !sdg_box_contains(&owned[r], &need[r]);
   }
-  sdg_status_t status = sdg_transfer_plan(
-      owned, need, tagging->ranks, tagging->me, period, &input->transfer);
+  // Without need of others' rows a rank's own are the nearest, also of a tensor
+  // that every rank has.
+  sdg_status_t status =
+      input->communicates
+          ? sdg_transfer_plan(owned, need, tagging->ranks, tagging->me, period,
+                              &input->transfer)
+          : sdg_transfer_plan(owned + tagging->me, need + tagging->me, 1, 0,
+                              period, &input->transfer);
   free(owned);
   return status;
 }
 
-static sdg_status_t input_add(sdg_graph_maker_t *m, int index) {
+static sdg_status_t input_add(sdg_graph_maker_t *m, int index,
+                              sdg_graph_level_t level) {
   sdg_graph_input_t *input = &m->input[m->inputs++];
-  *input = (sdg_graph_input_t){
-      .operand = index, .own = m->operand_slab[index], .assembled = -1};
+  *input = (sdg_graph_input_t){.operand = index,
+                               .level = level,
+                               .own = m->operand_slab[index],
+                               .assembled = -1};
   SDG_TRY(transfer_fill(m, input));
   sdg_box_t own = own_box(m, index, m->tagging->rank);
-  sdg_box_t need = sdg_graph_operand_box(m->call, m->tagging, index,
-                                         &m->boxes.level[m->haloed]);
-  if (!sdg_box_equal(&own, &need) && !sdg_box_empty(&need))
+  sdg_box_t need =
+      sdg_graph_operand_box(m->call, m->tagging, index, &m->boxes.level[level]);
+  bool same = sdg_box_equal(&own, &need);
+  if (same && !input->communicates) { // the program's memory is right
+    sdg_transfer_fini(&input->transfer);
+    m->inputs--;
+    return SDG_OK;
+  }
+  if (!same && !sdg_box_empty(&need))
     SDG_TRY(sdg_plan_scratch(m->plan, &need, input->own, &input->assembled));
   return SDG_ALLOCATE(input->message, input->transfer.recvs + 1, "a plan");
+}
+
+// In the shard view results have memory for the rank's own rows only.
+static sdg_status_t result_add(sdg_graph_maker_t *m, int index) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_box_t *box = &m->boxes.level[SDG_GRAPH_LEVEL_X];
+  unsigned levels = p->tensor_levels[p->operand[index]];
+  if (m->whole || !p->whole_windows || (levels & SDG_GRAPH_SUM) ||
+      sdg_box_equal(box, &m->plan->slab[m->operand_slab[index]].box))
+    return SDG_OK;
+  return sdg_plan_scratch(m->plan, box, m->operand_slab[index],
+                          &m->apart[index]);
+}
+
+sdg_status_t sdg_graph_results_close(sdg_graph_maker_t *m) {
+  for (int i = 0; i < m->call->operands; i++)
+    if (m->apart[i] >= 0)
+      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->apart[i],
+                            m->operand_slab[i], NULL, NULL,
+                            SDG_COPY_ACTIVATION));
+  return SDG_OK;
 }
 
 sdg_status_t sdg_graph_inputs_open(sdg_graph_maker_t *m) {
@@ -64,9 +99,14 @@ sdg_status_t sdg_graph_inputs_open(sdg_graph_maker_t *m) {
   for (int i = 0; i < m->call->operands; i++) {
     sdg_box_t own = own_box(m, i, m->tagging->rank);
     SDG_TRY(sdg_plan_operand(m->plan, m->call, i, &own, &m->operand_slab[i]));
-    if (!m->whole && !m->call->operand[i].is_output &&
-        (p->tensor_levels[p->operand[i]] >> m->haloed & 1))
-      SDG_TRY(input_add(m, i));
+    m->apart[i] = -1;
+    if (m->call->operand[i].is_output) {
+      SDG_TRY(result_add(m, i));
+      continue;
+    }
+    for (int level = 0; level < SDG_GRAPH_LEVEL_W && !m->whole; level++)
+      if (p->tensor_levels[p->operand[i]] >> level & 1)
+        SDG_TRY(input_add(m, i, (sdg_graph_level_t)level));
   }
   for (int i = 0; i < m->inputs; i++)
     if (m->input[i].communicates)

@@ -9,9 +9,10 @@
 #include "rules/kit/gradient_sum.h"
 #include "rules/kit/merge.h"
 
-/* One operand on the level that needs rows of other ranks. Shard view only. */
+/* One operand on a level that may need rows of other ranks. Shard view only. */
 typedef struct sdg_graph_input {
   int operand;
+  sdg_graph_level_t level;
   int own, assembled; /* slabs; assembled -1: the program's memory is right */
   sdg_transfer_t transfer;
   int *message; /* slab of each received message, -1: in place; owned */
@@ -39,16 +40,18 @@ typedef struct sdg_graph_maker {
   bool idle;  /* whole view: this rank computes nothing */
   sdg_graph_conv_t conv;
   sdg_graph_boxes_t boxes; /* this rank's */
-  sdg_graph_level_t haloed;
   sdg_plan_t *plan;
   int operand_slab[SDG_OPERANDS_MAX];
-  sdg_graph_input_t input[SDG_OPERANDS_MAX];
+  /* Where the piece writes a result: -1: the operand's slab. Scratch if the
+   * piece computes rows of other ranks, too (whole_windows). */
+  int apart[SDG_OPERANDS_MAX];
+  sdg_graph_input_t input[2 * SDG_OPERANDS_MAX];
   int inputs;
   sdg_graph_sum_t sum[SDG_OPERANDS_MAX];
   int sums;
   sdg_graph_extents_t *extents; /* owned */
   int call_index;               /* of the piece */
-  /* Where the ops in front of the convolution are a piece of their own, whose
+  /* Where the ops in front of the main op are a piece of their own, whose
    * result is in memory, in the type of x: */
   int prologue_slab; /* -1: they are not */
   int prologue_index;
@@ -78,6 +81,11 @@ const void *sdg_graph_no_beta(const sdg_call_t *call);
 
 /* ---- the piece ---- */
 
+/* Global extents of all tensors of the graph; `extent` has one element for
+ * each.
+ */
+void sdg_graph_extents_find(const sdg_graph_maker_t *m,
+                            int64_t (*extent)[SDG_DIMS_MAX]);
 /* Makes m->extents. */
 sdg_status_t sdg_graph_extents_fill(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 /* Plans the piece. *out_refusal: cuDNN's status if no engine takes it. */
@@ -91,6 +99,8 @@ sdg_status_t sdg_graph_piece_compute(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 sdg_status_t sdg_graph_refusals_gather(const sdg_call_t *call, int mine,
                                        int *out_refusal,
                                        int *out_rank) SDG_MUST_CHECK;
+/* Copies the rank's own part of results that were written apart. */
+sdg_status_t sdg_graph_results_close(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 /* Where a tensor is on a level: a slab, and a box of it; -1: it has no memory.
  */
 int sdg_graph_slot_find(const sdg_graph_maker_t *m, int tensor,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operation graph as a chain, which is all that cuDNN's engines take:
- * pointwise ops, one convolution, pointwise ops, reductions. Made once for a
- * graph; does not depend on its extents.
+ * pointwise ops, one op with a window, pointwise ops, reductions. The op in the
+ * middle may be missing. Made once for a graph; does not depend on its extents.
  *
  * Where a tensor is in the chain says which box of it a rank computes: a level
  * has one box. A tensor that two levels read (y = conv(x) + x) is on both, and
@@ -14,8 +14,8 @@
 #include "src/graph/graph.h"
 
 typedef enum sdg_graph_level {
-  SDG_GRAPH_LEVEL_X, /* tensors like the convolution's x */
-  SDG_GRAPH_LEVEL_Y, /* tensors like its y */
+  SDG_GRAPH_LEVEL_X, /* tensors like the main op's x */
+  SDG_GRAPH_LEVEL_Y, /* tensors like its y; all of a graph without a main op */
   SDG_GRAPH_LEVEL_W, /* tensors like its filter: all of them on every rank */
   SDG_GRAPH_LEVELS,
 } sdg_graph_level_t;
@@ -24,11 +24,14 @@ enum {
   SDG_GRAPH_SUM = 2 << SDG_GRAPH_LEVELS
 };
 
-/* Which of the three convolutions it is. */
+/* The main op. */
 typedef enum sdg_graph_kind {
-  SDG_GRAPH_FORWARD, /* y of x and w */
-  SDG_GRAPH_DGRAD,   /* dx of dy and w; dx is `x` below, dy is `y` */
-  SDG_GRAPH_WGRAD,   /* dw of x and dy; dw is `w` below, dy is `y` */
+  SDG_GRAPH_FORWARD,   /* convolution: y of x and w */
+  SDG_GRAPH_DGRAD,     /* dx of dy and w; dx is `x` below, dy is `y` */
+  SDG_GRAPH_WGRAD,     /* dw of x and dy; dw is `w` below, dy is `y` */
+  SDG_GRAPH_POOL,      /* y of x; no `w` */
+  SDG_GRAPH_POOL_BACK, /* dx of dy, and of x and y; dx is `x`, dy is `y` */
+  SDG_GRAPH_POINTWISE, /* none: pointwise ops and reductions alone */
 } sdg_graph_kind_t;
 
 enum { SDG_GRAPH_TENSORS_MAX = 64 };
@@ -42,16 +45,22 @@ typedef struct sdg_graph_pattern {
   const char *lacks;
   uint64_t hash; /* of ops, parameters, types and connections; of no extents */
   sdg_graph_kind_t kind;
-  bool adds_old; /* the convolution adds to old values of its result (beta) */
-  int main;      /* the convolution's node */
-  int tensor[SDG_GRAPH_LEVELS]; /* the convolution's x, y and w */
+  bool adds_old; /* the main op adds to old values of its result (beta) */
+  int main;      /* the main op's node; -1: none */
+  /* The main op's x, y and w; -1: none. Without a main op x and y are the
+   * activation that the graph begins with. */
+  int tensor[SDG_GRAPH_LEVELS];
   sdg_graph_level_t after; /* level of all that is computed of its result */
-  /* Of the convolution, for each spatial dimension. */
+  bool combines;           /* there are reductions or statistics */
+  /* Of the main op, for each spatial dimension. */
   int spatial;
-  int64_t stride[SDG_DIMS_MAX], dilation[SDG_DIMS_MAX];
+  int64_t kernel[SDG_DIMS_MAX], stride[SDG_DIMS_MAX], dilation[SDG_DIMS_MAX];
   int64_t pre[SDG_DIMS_MAX], post[SDG_DIMS_MAX]; /* paddings */
-  sdg_call_window_t window;                      /* the same, for reports */
-  /* Bits 1 << level; SDG_GRAPH_AFTER: computed of the convolution's result;
+  /* Every window must be in a piece as a whole, because what an element of dx
+   * gets depends on the others in its window. */
+  bool whole_windows;
+  sdg_call_window_t window; /* the same, for reports */
+  /* Bits 1 << level; SDG_GRAPH_AFTER: computed of the main op's result;
    * SDG_GRAPH_SUM: by a reduction or statistics, which end the chain. Owned. */
   unsigned *tensor_levels, *node_levels;
   int *writer; /* of each tensor, -1: none; owned */
@@ -60,7 +69,7 @@ typedef struct sdg_graph_pattern {
   int operands;
   int operand[SDG_OPERANDS_MAX]; /* tensor of each */
   sdg_role_t role[SDG_OPERANDS_MAX];
-  int result; /* the first operand that is written and no sum; -1: none */
+  int result; /* the largest operand that is written and no sum; -1: none */
 } sdg_graph_pattern_t;
 
 /* Takes a reference to `graph`, whose tensors get tags (src/call/tag.h): the
@@ -70,12 +79,24 @@ sdg_graph_pattern_t *sdg_graph_pattern_retain(sdg_graph_pattern_t *pattern);
 /* Frees it with its last reference; the tags go, too. NULL is allowed. */
 void sdg_graph_pattern_release(sdg_graph_pattern_t *pattern);
 
-/* Whether ops compute what the convolution reads as its x. */
+/* Finds the main op and reads its window. NULL, or what the graph has that
+ * cannot be split. Inside rules/graph only, as what follows. */
+const char *sdg_graph_main_find(sdg_graph_pattern_t *pattern);
+/* The level of the main op's operand `name`. */
+sdg_graph_level_t sdg_graph_main_level(const sdg_graph_pattern_t *pattern,
+                                       cudnnBackendAttributeName_t name);
+/* Whether its result is like x: a gradient of data. */
+static inline bool sdg_graph_is_back(const sdg_graph_pattern_t *pattern) {
+  return pattern->after == SDG_GRAPH_LEVEL_X;
+}
+/* Whether every output sees all channels of x. */
+static inline bool sdg_graph_mixes(const sdg_graph_pattern_t *pattern) {
+  return pattern->kind <= SDG_GRAPH_WGRAD;
+}
+/* Whether ops compute what the main op reads as its x. */
 bool sdg_graph_has_prologue(const sdg_graph_pattern_t *pattern);
-
-/* Whether `name` is the attribute of the convolution's tensor on `level`. */
-bool sdg_graph_is_main(const sdg_graph_pattern_t *pattern, int level,
-                       cudnnBackendAttributeName_t name);
+/* Whether a node is a reduction or statistics. */
+bool sdg_graph_is_sum(const sdg_graph_node_t *node);
 
 /* A short name of a node's op: "conv", "matmul", "relu_fwd". */
 const char *sdg_graph_node_name(const sdg_graph_node_t *node);

@@ -82,6 +82,12 @@ static const home_t homes[] = {
     {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
      CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE,
      CUDNN_ATTR_POINTWISE_AXIS, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR},
+    {CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR,
+     CUDNN_BACKEND_RESAMPLE_DESCRIPTOR, CUDNN_ATTR_RESAMPLE_MODE,
+     CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC},
+    {CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR,
+     CUDNN_BACKEND_RESAMPLE_DESCRIPTOR, CUDNN_ATTR_RESAMPLE_MODE,
+     CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC},
     {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
      CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_OPERATOR,
      CUDNN_ATTR_REDUCTION_IS_DETERMINISTIC,
@@ -124,14 +130,32 @@ static void parameter_set(maker_t *m, cudnnBackendDescriptor_t d,
       value.small[i] = (int32_t)parameter->value[i].integer;
     }
   const void *at = &value;
-  if (parameter->name == CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)
+  switch ((int)parameter->name) {
+  case CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS:
+  case CUDNN_ATTR_RESAMPLE_PRE_PADDINGS:
     at = extents->pre;
-  if (parameter->name == CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)
+    break;
+  case CUDNN_ATTR_CONVOLUTION_POST_PADDINGS:
+  case CUDNN_ATTR_RESAMPLE_POST_PADDINGS:
     at = extents->post;
+    break;
+  }
   sdg_graph_set(m, d, parameter->name, parameter->type, parameter->count, at);
 }
 
-// One op on tensors of `level`; the convolution on its three levels.
+// A plan's JSON does not have the number of spatial dimensions.
+static void spatial_set(maker_t *m, cudnnBackendDescriptor_t d,
+                        const sdg_graph_pattern_t *p,
+                        const sdg_graph_node_t *node) {
+  cudnnBackendAttributeName_t name = sdg_graph_mixes(p)
+                                         ? CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS
+                                         : CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS;
+  int64_t spatial = p->spatial;
+  if (!sdg_graph_parameter(node, name))
+    sdg_graph_set(m, d, name, CUDNN_TYPE_INT64, 1, &spatial);
+}
+
+// One op on tensors of `level`; the main op on its own levels.
 static cudnnBackendDescriptor_t
 op_make(maker_t *m, const sdg_graph_extents_t *extents, int n, int level,
         cudnnBackendDescriptor_t (*tensor)[SDG_GRAPH_LEVELS]) {
@@ -147,11 +171,8 @@ op_make(maker_t *m, const sdg_graph_extents_t *extents, int n, int level,
         home && parameter->name >= home->first && parameter->name <= home->last;
     parameter_set(m, inside ? parameters : op, extents, parameter);
   }
-  int64_t spatial = p->spatial;
-  if (n == p->main &&
-      !sdg_graph_parameter(node, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS))
-    sdg_graph_set(m, parameters, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
-                  CUDNN_TYPE_INT64, 1, &spatial);
+  if (n == p->main)
+    spatial_set(m, parameters, p, node);
   if (home) {
     sdg_graph_finalize(m, parameters);
     sdg_graph_set(m, op, home->refers, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
@@ -159,9 +180,8 @@ op_make(maker_t *m, const sdg_graph_extents_t *extents, int n, int level,
   }
   for (int i = 0; i < node->operand_count; i++) {
     int t = node->operand[i].tensor, of = level;
-    for (int l = 0; n == p->main && l < SDG_GRAPH_LEVELS; l++)
-      if (sdg_graph_is_main(p, l, node->operand[i].name))
-        of = l;
+    if (n == p->main)
+      of = (int)sdg_graph_main_level(p, node->operand[i].name);
     sdg_graph_set(m, op, node->operand[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                   1, &tensor[t][of]);
   }

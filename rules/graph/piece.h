@@ -9,7 +9,7 @@
 /* Which of a graph's ops a piece has. */
 typedef enum sdg_graph_part {
   SDG_GRAPH_ALL,
-  SDG_GRAPH_PROLOGUE, /* those in front of the convolution */
+  SDG_GRAPH_PROLOGUE, /* those in front of the main op */
   SDG_GRAPH_REST,     /* the others, on a prologue's result in memory */
 } sdg_graph_part_t;
 

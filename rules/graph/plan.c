@@ -49,13 +49,13 @@ static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
     return SDG_OK;
   SDG_TRY(sdg_graph_inputs_assemble(m));
   SDG_TRY(sdg_graph_piece_compute(m));
+  SDG_TRY(sdg_graph_results_close(m));
   return sdg_graph_sums_close(m);
 }
 
 // Rows across the ends of a dimension have several images in a gradient.
 static sdg_status_t period_check(const sdg_graph_maker_t *m) {
-  return sdg_window_op_wraps(&m->conv.op) &&
-                 m->conv.pattern->kind == SDG_GRAPH_DGRAD
+  return sdg_window_op_wraps(&m->conv.op) && sdg_graph_is_back(m->conv.pattern)
              ? sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
                         m->call->entry_name)
              : SDG_OK;
@@ -71,8 +71,6 @@ sdg_status_t sdg_graph_plan(const sdg_call_t *call,
   m->tagging = tagging;
   sdg_status_t status = sdg_graph_conv_init(call, tagging, &m->conv);
   if (status == SDG_OK) {
-    m->haloed = m->conv.pattern->kind == SDG_GRAPH_DGRAD ? SDG_GRAPH_LEVEL_Y
-                                                         : SDG_GRAPH_LEVEL_X;
     m->boxes = sdg_graph_boxes(&m->conv, tagging, tagging->rank);
     status = period_check(m);
     if (status == SDG_OK)

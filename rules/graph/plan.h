@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of graphs with one convolution: tensors of the haloed level are
- * assembled, and the piece's graph computes all that the rank owns
- * ("extend"). Inside rules/graph only. */
+/* Plans of graphs: inputs with rows of other ranks are assembled, and the
+ * piece's graph computes all that the rank owns ("extend"). Inside rules/graph
+ * only. */
 #ifndef SDG_RULES_GRAPH_PLAN_H
 #define SDG_RULES_GRAPH_PLAN_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs of cuDNN's backend API with one convolution.
+// Graphs of cuDNN's backend API as ops: one for each family of graphs.
 #include <stdio.h>
 #include <string.h>
 
@@ -47,11 +47,25 @@ static const sdg_op_numbers_t numbers = {
     .changing = graph_values,
 };
 
-const sdg_op_t sdg_op_graph = {
-    .family = SDG_FAMILY_CONV_GRAPH,
-    .describe = graph_describe,
-    .key = graph_key,
-    .plan = sdg_graph_plan,
-    .share = sdg_graph_share,
-    .numbers = &numbers,
-};
+// Whether each rank's one row is another or the same decides a sum.
+static bool all_sum(const sdg_call_t *call, int dim) {
+  (void)call, (void)dim;
+  return true;
+}
+
+static const sdg_op_shard_t sums = {.sums = all_sum};
+
+#define GRAPH_OP(name, FAMILY, shard_)                                         \
+  const sdg_op_t sdg_op_##name = {                                             \
+      .family = SDG_FAMILY_##FAMILY,                                           \
+      .describe = graph_describe,                                              \
+      .key = graph_key,                                                        \
+      .plan = sdg_graph_plan,                                                  \
+      .share = sdg_graph_share,                                                \
+      .numbers = &numbers,                                                     \
+      .shard = shard_,                                                         \
+  }
+GRAPH_OP(graph, CONV_GRAPH, NULL);
+GRAPH_OP(graph_pool, POOL_GRAPH, NULL);
+GRAPH_OP(graph_pointwise, POINTWISE_GRAPH, NULL);
+GRAPH_OP(graph_reduce, REDUCE_GRAPH, &sums);

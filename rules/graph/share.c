@@ -120,7 +120,7 @@ sdg_status_t sdg_graph_share(const sdg_call_t *call,
   if (status == SDG_OK && can) {
     status = share_make(m, out_plan);
     sdg_graph_conv_fini(&m->conv);
-    if (m->conv.pattern->kind == SDG_GRAPH_DGRAD)
+    if (sdg_graph_is_back(m->conv.pattern))
       sdg_placement_fini(&all->placed.placement[m->conv.spec.x]);
   }
   free(m->extents);

@@ -6,6 +6,7 @@
 // the ranks gather all parts and reduce these with the vendor's
 // function, as rules/reduce does for ReduceTensor.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rules/graph/maker.h"
@@ -56,22 +57,40 @@ static const sdg_placement_t *level_place(const sdg_graph_maker_t *m) {
              : &m->conv.op.y_placement;
 }
 
+// The global extents of what the sum `index` is a sum of.
+static sdg_status_t summed_extents(const sdg_graph_maker_t *m, int index,
+                                   int64_t *out) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_node_t *node = &p->graph->node[p->writer[p->operand[index]]];
+  int64_t(*extent)[SDG_DIMS_MAX];
+  SDG_TRY(SDG_ALLOCATE(extent, p->graph->tensor_count, "a plan"));
+  sdg_graph_extents_find(m, extent);
+  for (int i = 0; i < node->operand_count; i++)
+    if (!sdg_graph_writes(node, node->operand[i].name))
+      memcpy(out, extent[node->operand[i].tensor], sizeof *extent);
+  free(extent);
+  return SDG_OK;
+}
+
 static sdg_status_t reduction_open(sdg_graph_maker_t *m, int index,
                                    sdg_graph_sum_t *sum) {
   const sdg_placement_t *like = level_place(m);
   const sdg_operand_t *operand = &m->call->operand[index];
   const sdg_box_t *own = &m->boxes.level[m->conv.pattern->after];
   bool reduced[SDG_DIMS_MAX] = {false};
-  int64_t extent[SDG_DIMS_MAX];
+  int64_t extent[SDG_DIMS_MAX], summed[SDG_DIMS_MAX];
   sdg_graph_operand_extents(m->call, m->tagging, index, extent);
+  SDG_TRY(summed_extents(m, index, summed));
   *sum = (sdg_graph_sum_t){.operand = index,
                            .op = op_of(m->conv.pattern, index),
                            .part = m->operand_slab[index],
                            .field.dims = like->dims,
                            .along = -1};
   for (int d = 0; d < like->dims; d++) {
-    bool split = like->split[d].axes > 0;
-    reduced[d] = extent[d] == 1;
+    // What is broadcast along a split dimension is not in pieces.
+    bool split =
+        like->split[d].axes > 0 && summed[d] == sdg_placement_extent(like, d);
+    reduced[d] = split && extent[d] == 1;
     sum->field.dim[d] =
         split && !reduced[d] ? own->dim[d] : (sdg_range_t){0, extent[d]};
     if (split && reduced[d])
@@ -105,7 +124,7 @@ sdg_status_t sdg_graph_sums_open(sdg_graph_maker_t *m) {
   for (int i = 0; i < m->call->operands; i++) {
     if (!m->call->operand[i].is_output)
       continue;
-    if (p->kind == SDG_GRAPH_WGRAD)
+    if (p->after == SDG_GRAPH_LEVEL_W)
       SDG_TRY(gradient_open(m, i, &m->sum[m->sums++]));
     else if (p->tensor_levels[p->operand[i]] & SDG_GRAPH_SUM)
       SDG_TRY(reduction_open(m, i, &m->sum[m->sums++]));

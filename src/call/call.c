@@ -29,6 +29,16 @@ const char *sdg_family_name(sdg_family_t family) {
   return families[family].name;
 }
 
+const char *sdg_family_word(sdg_family_t family) {
+  const char *name = families[family].name;
+  const char *graph = strstr(name, "_graph");
+  for (int f = 0; graph && f < SDG_FAMILY_COUNT; f++)
+    if (strlen(families[f].name) == (size_t)(graph - name) &&
+        strncmp(families[f].name, name, (size_t)(graph - name)) == 0)
+      return families[f].name;
+  return name;
+}
+
 sdg_family_dims_t sdg_family_dims(sdg_family_t family) {
   return families[family].dims;
 }

@@ -46,6 +46,9 @@ enum {
   SDG_FAMILY_REPLAYS = 4096,
 };
 const char *sdg_family_name(sdg_family_t family);
+/* Its name, or that of the family that it is the graphs of: "conv" for
+ * "conv_graph". */
+const char *sdg_family_word(sdg_family_t family);
 sdg_family_dims_t sdg_family_dims(sdg_family_t family);
 bool sdg_family_is(sdg_family_t family, unsigned flag);
 /* Returns true if its calls are products of matrices. */

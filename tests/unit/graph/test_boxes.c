@@ -99,12 +99,43 @@ START_TEST(inputs_get_all_addends_in_a_piece) {
 }
 END_TEST
 
+START_TEST(windows_are_whole_where_a_gradient_depends_on_that) {
+  for (int i = 0; i < CASES; i++) {
+    draw_t draw = drawn();
+    const sdg_window_t *w = &draw.dim.window;
+    draw.dim.window.dilation = 1;
+    draw.dim.y_extent =
+        draw.dim.x_extent + w->pad + draw.post < w->kernel
+            ? 0
+            : (draw.dim.x_extent + w->pad + draw.post - w->kernel) / w->stride +
+                  1;
+    if (draw.dim.y_extent < 1)
+      continue;
+    draw.dim.x = range_within(draw.dim.x_extent);
+    sdg_graph_range_t back = sdg_graph_range_back(&draw.dim);
+    sdg_graph_range_t range = sdg_graph_range_whole(&draw.dim, &back);
+    if (back.y.lo >= back.y.hi)
+      continue;
+    range_check(&draw, &range);
+    REQUIRE(range.y.lo == back.y.lo && range.y.hi == back.y.hi);
+    REQUIRE(range.x.lo <= draw.dim.x.lo && range.x.hi >= draw.dim.x.hi);
+    for (int64_t o = range.y.lo; o < range.y.hi; o++)
+      for (int64_t j = 0; j < w->kernel; j++) {
+        int64_t at = o * w->stride - w->pad + j;
+        bool inside = at >= 0 && at < draw.dim.x_extent;
+        REQUIRE(inside == (at >= range.x.lo && at < range.x.hi));
+      }
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("graphboxes");
   TCase *cases = tcase_create("graphboxes");
   tcase_set_timeout(cases, 60);
   tcase_add_test(cases, outputs_see_the_same_inputs_in_a_piece);
   tcase_add_test(cases, inputs_get_all_addends_in_a_piece);
+  tcase_add_test(cases, windows_are_whole_where_a_gradient_depends_on_that);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws a graph at random.
+#include "tests/clients/graphs/random/graph.h"
+
+// ---- random numbers --------------------------------------------------------
+
+static uint64_t state;
+
+static int64_t in(int64_t lo, int64_t hi) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return lo + (int64_t)(state % (uint64_t)(hi - lo + 1));
+}
+
+// A number that is exact in half.
+static double real(void) {
+  return (double)in(-512, 512) / 256;
+}
+
+// ---- parts of a graph ------------------------------------------------------
+
+static int tensor_add(graph_t *g, const int64_t *whole, bool is_virtual,
+                      bool is_result) {
+  tensor_t *t = &g->tensor[g->tensors];
+  memcpy(t->whole, whole, sizeof t->whole);
+  t->is_virtual = is_virtual;
+  t->is_result = is_result;
+  t->type = asked.in_half && !is_virtual ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+  int64_t count = count_of(g, whole);
+  t->value = calloc((size_t)count, sizeof *t->value);
+  CHECK(!t->value);
+  for (int64_t i = 0; i < count && !is_result; i++)
+    t->value[i] = real();
+  return g->tensors++;
+}
+
+static int op_add(graph_t *g, cudnnPointwiseMode_t mode, int x, int b,
+                  bool is_virtual) {
+  int y = tensor_add(g, g->tensor[x].whole, is_virtual, true);
+  g->op[g->ops++] = (op_t){mode, x, b, y};
+  return y;
+}
+
+// A tensor of the channels, or of all extents.
+static int partner(graph_t *g, int x) {
+  int64_t dim[DIMS] = {1, 1, 1, 1, 1};
+  dim[1] = g->tensor[x].whole[1];
+  return tensor_add(g, in(0, 2) ? dim : g->tensor[x].whole, false, false);
+}
+
+static bool alike(const graph_t *g, int a, int b) {
+  return memcmp(g->tensor[a].whole, g->tensor[b].whole,
+                sizeof g->tensor[a].whole) == 0;
+}
+
+static int chain(graph_t *g, int x, int length, bool ends, int residual) {
+  static const cudnnPointwiseMode_t one[] = {CUDNN_POINTWISE_RELU_FWD,
+                                             CUDNN_POINTWISE_TANH_FWD,
+                                             CUDNN_POINTWISE_NEG},
+                                    two[] = {CUDNN_POINTWISE_ADD,
+                                             CUDNN_POINTWISE_MUL,
+                                             CUDNN_POINTWISE_SUB};
+  for (int i = 0; i < length; i++) {
+    bool is_virtual = !(ends && (i == length - 1 || in(0, 4) == 0));
+    if (in(0, 2) == 0)
+      x = op_add(g, one[in(0, 2)], x, -1, is_virtual);
+    else
+      x = op_add(g, two[in(0, 2)], x,
+                 residual >= 0 && alike(g, x, residual) && in(0, 1)
+                     ? residual
+                     : partner(g, x),
+                 is_virtual);
+  }
+  return x;
+}
+
+static void statistics_add(graph_t *g, int x) {
+  int64_t dim[DIMS] = {1, 1, 1, 1, 1};
+  dim[1] = g->tensor[x].whole[1];
+  int y = tensor_add(g, dim, false, true);
+  int squares = tensor_add(g, dim, false, true);
+  g->sum[g->sums++] = (sum_t){CUDNN_REDUCE_TENSOR_ADD, x, y, squares};
+}
+
+static void sum_add(graph_t *g, int x) {
+  static const cudnnReduceTensorOp_t ops[] = {
+      CUDNN_REDUCE_TENSOR_ADD, CUDNN_REDUCE_TENSOR_MAX, CUDNN_REDUCE_TENSOR_MIN,
+      CUDNN_REDUCE_TENSOR_AMAX};
+  int64_t dim[DIMS] = {1, 1, 1, 1, 1};
+  for (int d = 0; d < g->dims; d++)
+    dim[d] = in(0, 2) ? 1 : g->tensor[x].whole[d];
+  int y = tensor_add(g, dim, false, true);
+  g->tensor[y].type = CUDNN_DATA_FLOAT;
+  g->sum[g->sums++] = (sum_t){ops[in(0, 3)], x, y, -1};
+}
+
+// ---- main ops --------------------------------------------------------------
+
+// The extents of the main op's tensors, and its window. Pieces of multiples of
+// the stride have outputs that add up.
+static void extents_draw(graph_t *g, int64_t (*dim)[DIMS]) {
+  for (int d = 0; d < DIMS; d++)
+    g->window[d] = dim[X][d] = dim[W][d] = dim[Y][d] = 1;
+  dim[X][0] = dim[Y][0] =
+      in(1, 3) + (asked.split == 'N' || asked.second == 'N' ? 6 : 0);
+  dim[W][1] = in(1, 3) + (asked.split == 'C' ? 6 : 0);
+  dim[X][1] = dim[W][1] * g->groups;
+  dim[Y][1] = dim[W][0] =
+      g->main == MAIN_CONV ? in(1, 3) * g->groups : dim[X][1];
+  for (int d = 2; d < g->dims; d++) {
+    dim[W][d] = g->main == MAIN_NONE ? 1 : in(1, 4);
+    g->step[d] = g->main == MAIN_NONE || in(0, 2) ? 1 : in(2, 3);
+    g->dilation[d] = g->main != MAIN_CONV || in(0, 2) ? 1 : 2;
+    int64_t span = g->dilation[d] * (dim[W][d] - 1) + 1;
+    int64_t sum = in(span > g->step[d] ? span - g->step[d] : 0, span - 1);
+    g->pad[d] = in(0, sum);
+    g->post[d] = sum - g->pad[d];
+    dim[X][d] = in(8, 20) * g->step[d] + in(0, g->step[d] - 1);
+    dim[Y][d] = (dim[X][d] + sum - span) / g->step[d] + 1;
+    g->window[d] = dim[W][d];
+  }
+}
+
+// What a pooling reads and writes beside x and y.
+static void pooling_draw(graph_t *g, int64_t (*dim)[DIMS]) {
+  static const cudnnResampleMode_t modes[] = {
+      CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING,
+      CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING, CUDNN_RESAMPLE_MAXPOOL};
+  g->mode = modes[in(0, 2)];
+  if (g->mode != CUDNN_RESAMPLE_MAXPOOL)
+    return;
+  if (g->kind == Y ? in(0, 1) == 0 : in(0, 1)) {
+    g->indices = tensor_add(g, dim[Y], false, true);
+    g->tensor[g->indices].type = CUDNN_DATA_INT8;
+    g->tensor[g->indices].is_result = g->kind == Y;
+  }
+  if (g->kind == X) { // the gradient of a maximum: where it was
+    g->of_x = tensor_add(g, dim[X], false, false);
+    g->of_y = tensor_add(g, dim[Y], false, false);
+  }
+}
+
+static int kind_draw(void) {
+  // Gradients of data along a periodic dimension are refused.
+  int kind = in(0, 1) ? Y : asked.wraps ? W : (int)in(X, W);
+  return asked.main == MAIN_CONV                                ? kind
+         : asked.main == MAIN_POOL && !asked.wraps && kind != Y ? X
+                                                                : Y;
+}
+
+// The convolution is added to half of what is there.
+static void old_values(graph_t *g, tensor_t *t) {
+  size_t count = (size_t)count_of(g, t->whole);
+  g->beta = 0.5F;
+  t->old = malloc(count * sizeof *t->old);
+  CHECK(!t->old);
+  for (size_t i = 0; i < count; i++)
+    t->value[i] = t->old[i] = real();
+}
+
+graph_t graph_draw(uint64_t seed) {
+  graph_t g = {.main = asked.main,
+               .groups = 1,
+               .indices = -1,
+               .of_x = -1,
+               .of_y = -1,
+               .conv = {-1, -1, -1}};
+  state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (int i = 0; i < 8; i++)
+    (void)in(0, 1);
+  int least = asked.split == 'D'                   ? 5
+              : asked.split == 'H' || asked.second ? 4
+                                                   : 3;
+  g.dims = (int)in(g.main == MAIN_POOL && least < 4 ? 4 : least, DIMS);
+  g.kind = kind_draw();
+  g.last = in(0, 1);
+  g.groups = in(0, 3) ? 1 : 2;
+  int64_t dim[CONV_TENSORS][DIMS];
+  extents_draw(&g, dim);
+  int length = g.kind == W ? 0 : (int)in(0, CHAIN);
+  bool prologue = g.kind != X && in(0, 2) == 0;
+  if (g.main == MAIN_NONE) {
+    int x = tensor_add(&g, dim[X], false, false);
+    g.conv[X] = g.conv[Y] = x;
+    int end = chain(&g, x, (int)in(1, CHAIN), true, x);
+    for (int i = (int)in(0, 2); i > 0; i--)
+      sum_add(&g, end);
+    return g;
+  }
+  for (int i = 0; i < CONV_TENSORS; i++)
+    if (i != g.kind && (i != W || g.main == MAIN_CONV))
+      g.conv[i] = tensor_add(&g, dim[i], false, false);
+  int own = g.conv[X];
+  if (prologue)
+    g.conv[X] = chain(&g, own, (int)in(1, 3), false, -1);
+  if (g.main == MAIN_POOL)
+    pooling_draw(&g, dim);
+  g.before = g.ops;
+  bool is_virtual = length > 0 && in(0, 3);
+  g.conv[g.kind] = tensor_add(&g, dim[g.kind], is_virtual, true);
+  if (!is_virtual && g.kind != W && g.main == MAIN_CONV && in(0, 3) == 0)
+    old_values(&g, &g.tensor[g.conv[g.kind]]);
+  int end = chain(&g, g.conv[g.kind], length, true, g.kind == Y ? own : -1);
+  bool refused = g.main == MAIN_POOL && g.kind == X && g.indices < 0 &&
+                 g.mode != CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING;
+  for (int i = g.kind != W && in(0, 2) == 0 ? (int)in(1, 2) : 0;
+       i > 0 && !refused; i--)
+    sum_add(&g, end);
+  if (asked.with_statistics && g.kind == Y && g.sums < 2)
+    statistics_add(&g, end);
+  return g;
+}
