@@ -187,6 +187,10 @@ class Entry:
         """Asks how far the device is, by which allocators decide."""
         return self.prototype in ('cudaEventQuery', 'cudaStreamQuery')
 
+    def is_timing(self):
+        """Measures a time, by which autotuners end their loops."""
+        return self.name == 'cudaEventElapsedTime'
+
     def is_measuring(self):
         """Times algorithms, in the order of which a program chooses."""
         return self.name.startswith('cudnnFind')
@@ -213,7 +217,9 @@ class Entry:
     def is_noted(self):
         """Needs a probe in the shard view once a plan has written something:
         what it writes is known no more, or known anew; or it makes a value of
-        what is in pieces."""
+        what is in pieces. So does a clock that the ranks share."""
+        if self.is_timing():
+            return True
         return bool(self.vector_op()) or self.is_product() or bool(
             self.writes and not self.is_captured()) or bool(
             self.library == 'cudart' and (
@@ -768,6 +774,15 @@ def noted_probe(e):
     """What the shard view does around an entry that writes memory, or makes a
     value of it."""
     real = f'REAL({e.name}, {e.prototype})({e.arguments()})'
+    if e.is_timing():
+        return [
+            f'static {join(e.ctype, f"shard_{e.name}")}({e.declaration()}) {{',
+            f'  {e.ctype} status = {real};',
+            f'  if (sdg_capture_timed(SDG_ENTRY_{e.name}, (int)status, '
+            f'{e.parameters[0].name},',
+            '                        __builtin_return_address(0)))',
+            '    return cudaErrorLaunchFailure;',
+            '  return status;', '}', '']
     untouched = (f'probe_{e.name}({e.arguments()})' if e.is_armed() else real)
     lines = vector(e) if e.vector_op() else []
     if e.gives_value():

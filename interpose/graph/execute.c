@@ -8,6 +8,7 @@
 #include "interpose/graph/shadow.h"
 #include "interpose/slot.h"
 #include "rules/file/setup.h"
+#include "rules/graph/clock.h"
 #include "rules/observe/inspect.h"
 #include "rules/observe/observe.h"
 #include "rules/observe/values.h"
@@ -16,6 +17,7 @@
 #include "src/base/options.h"
 #include "src/call/tag.h"
 #include "src/job/job.h"
+#include "src/observe/report.h"
 
 // ---- descriptors -----------------------------------------------------------
 
@@ -115,6 +117,8 @@ static int judge(int entry, cudnnHandle_t handle,
   if (sdg_options_get()->observing)
     sdg_observe_begin(&call, sdg_registry_knows);
   bool done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
+  if (done && !call.refused && !sdg_setup_is_whole())
+    sdg_graph_clock_executed(execution->pattern);
   if (sdg_options_get()->observing)
     sdg_observe_end(&call, done);
   sdg_capture_set_refused(done && call.refused);
@@ -188,4 +192,17 @@ int sdg_capture_execute(int entry, cudnnHandle_t handle,
   if (sdg_job_disarmed())
     sdg_slot_disarm();
   return result;
+}
+
+bool sdg_capture_timed(int entry, int status, float *io_ms,
+                       const void *caller) {
+  if (sdg_capture_is_foreign(caller) || sdg_job_disarmed() || sdg_job_failed())
+    return false;
+  sdg_capture_enter();
+  bool failed =
+      sdg_graph_clock_read(sdg_entry[entry].name, status, io_ms) != SDG_OK;
+  if (failed)
+    sdg_report_fail();
+  sdg_capture_leave();
+  return failed;
 }

@@ -5,6 +5,7 @@
 #define SDG_INTERPOSE_GRAPH_EXECUTE_H
 
 #include <cudnn.h>
+#include <stdbool.h>
 
 /* The vendor's function has succeeded, or is about to destroy a descriptor; the
  * arguments are its own. */
@@ -32,5 +33,10 @@ void sdg_capture_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
 int sdg_capture_execute(int entry, cudnnHandle_t handle,
                         cudnnBackendDescriptor_t plan,
                         cudnnBackendDescriptor_t pack, const void *caller);
+
+/* Shard view: an entry of the runtime has measured a time, with this status.
+ * While the program compares plans of a graph, every rank gets the first rank's
+ * (rules/graph/clock.h). True: the job is broken. */
+bool sdg_capture_timed(int entry, int status, float *io_ms, const void *caller);
 
 #endif

@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "interpose/graph/build.h"
+#include "rules/graph/clock.h"
 #include "src/call/tag.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -218,6 +219,8 @@ void sdg_shadow_finalized(const void *descriptor) {
     sdg_graph_release(graph);
   }
   bool plan = shadow && shadow->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
+  if (plan)
+    sdg_graph_clock_plan_made(shadow->pattern);
   if (plan && !from)
     plan_read(shadow);
   pthread_mutex_unlock(&lock);

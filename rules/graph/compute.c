@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/graph/clock.h"
 #include "rules/graph/maker.h"
 #include "rules/kit/subcall.h"
 #include "rules/vendor/vendor.h"
@@ -97,15 +98,23 @@ sdg_status_t sdg_graph_piece_compute(sdg_graph_maker_t *m) {
 
 // ---- what the ranks agree on -----------------------------------------------
 
+typedef struct readiness {
+  int refusal;  // cuDNN's status if it has no engine
+  int compares; // 1: the program has several plans of the graph
+} readiness_t;
+
 // The first rank's status whose cuDNN has no engine for its piece; 0: all have
 // one. Without this the others would wait for messages that do not come: all
 // learn of it before anything is enqueued.
-sdg_status_t sdg_graph_refusals_gather(const sdg_call_t *call, int mine,
+sdg_status_t sdg_graph_refusals_gather(const sdg_call_t *call, int refusal,
                                        int *out_refusal, int *out_rank) {
   const sdg_group_t *group = sdg_job_group();
+  sdg_graph_pattern_t *pattern = sdg_graph_call_execution(call)->pattern;
+  readiness_t mine = {refusal, sdg_graph_clock_compares(pattern)};
+  bool compares = false;
   sdg_records_t all;
   char at[96];
-  *out_refusal = mine;
+  *out_refusal = refusal;
   *out_rank = sdg_job_rank();
   if (group->count < 2)
     return SDG_OK;
@@ -114,17 +123,19 @@ sdg_status_t sdg_graph_refusals_gather(const sdg_call_t *call, int mine,
   SDG_TRY(sdg_job_gather(sdg_channel_get(), &mine, sizeof mine, at, &all));
   sdg_status_t status = SDG_OK;
   for (int r = 0; r < group->count && status == SDG_OK; r++) {
-    int theirs = 0;
+    readiness_t theirs = {0};
     if (all.bytes[r] != sizeof theirs)
       status = sdg_fail(SDG_E_DIVERGED, "%s: rank %d makes another call",
                         call->entry_name, group->rank[r]);
     else
       memcpy(&theirs, all.data[r], sizeof theirs);
-    if (theirs && !*out_refusal) {
-      *out_refusal = theirs;
+    compares |= theirs.compares != 0;
+    if (theirs.refusal && !*out_refusal) {
+      *out_refusal = theirs.refusal;
       *out_rank = group->rank[r];
     }
   }
   sdg_records_free(&all);
+  sdg_graph_clock_agree(pattern, compares);
   return status;
 }

@@ -70,6 +70,10 @@ typedef struct sdg_graph_pattern {
   int operand[SDG_OPERANDS_MAX]; /* tensor of each */
   sdg_role_t role[SDG_OPERANDS_MAX];
   int result; /* the largest operand that is written and no sum; -1: none */
+  /* Atomic, rules/graph/clock.h: plans that were made of it; whether the ranks
+   * take the program to compare them. */
+  int plans;
+  bool compares;
 } sdg_graph_pattern_t;
 
 /* Takes a reference to `graph`, whose tensors get tags (src/call/tag.h): the

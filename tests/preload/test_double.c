@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "rules/file/setup.h"
+#include "rules/graph/clock.h"
 #include "rules/memory/memory.h"
 #include "rules/observe/inspect.h"
 #include "rules/observe/run_record.h"
@@ -193,6 +194,24 @@ bool sdg_setup_is_whole(void) {
 
 bool sdg_setup_in_pieces(void) {
   return true;
+}
+
+void sdg_graph_clock_plan_made(sdg_graph_pattern_t *pattern) {
+  (void)pattern;
+}
+
+void sdg_graph_clock_executed(const sdg_graph_pattern_t *pattern) {
+  (void)pattern;
+}
+
+sdg_status_t sdg_graph_clock_read(const char *entry_name, int status,
+                                  float *io_ms) {
+  (void)entry_name, (void)status, (void)io_ms;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_job_fail(sdg_status_t status) {
+  return status;
 }
 
 bool sdg_registry_may_multiply(void) {
