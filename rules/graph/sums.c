@@ -72,6 +72,32 @@ static sdg_status_t summed_extents(const sdg_graph_maker_t *m, int index,
   return SDG_OK;
 }
 
+// With one row of each rank the extents do not say whether the reduction keeps
+// them or takes them together. To one number, it is of all ranks' rows; so are
+// statistics.
+static sdg_status_t ones_check(const sdg_graph_maker_t *m, int index,
+                               const bool *reduced) {
+  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_placement_t *like = level_place(m);
+  const sdg_operand_t *operand = &m->call->operand[index];
+  bool one_number = true;
+  for (int d = 0; d < operand->dims; d++)
+    one_number &= operand->extent[d] == 1;
+  if (one_number || p->graph->node[p->writer[p->operand[index]]].kind !=
+                        CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)
+    return SDG_OK;
+  for (int d = 0; d < like->dims; d++)
+    if (like->split[d].axes && reduced[d] && like->part[d].pieces > 1 &&
+        sdg_part_extent(&like->part[d]) == like->part[d].pieces)
+      return sdg_fail(SDG_E_ONE_EACH,
+                      "sum of %s: %s is 1 on every rank, and so is that of the "
+                      "tensor that is reduced: the result may be a row of each "
+                      "rank, or the reduction of all rows",
+                      m->call->entry_name,
+                      sdg_tagging_name(m->call->family, operand->dims, d));
+  return SDG_OK;
+}
+
 static sdg_status_t reduction_open(sdg_graph_maker_t *m, int index,
                                    sdg_graph_sum_t *sum) {
   const sdg_placement_t *like = level_place(m);
@@ -102,8 +128,10 @@ static sdg_status_t reduction_open(sdg_graph_maker_t *m, int index,
     return SDG_OK;
   if (sdg_merge_type(operand->type) < 0)
     return sdg_fail(SDG_E_TENSOR_TYPE, "a sum of %s", m->call->entry_name);
-  if (!m->whole)
+  if (!m->whole) {
+    SDG_TRY(ones_check(m, index, reduced));
     SDG_TRY(sdg_tagging_sure(m->call, m->tagging));
+  }
   return sdg_plan_scratch(m->plan, &sum->field, m->operand_slab[index],
                           &sum->part);
 }
@@ -113,6 +141,8 @@ static sdg_status_t gradient_open(sdg_graph_maker_t *m, int index,
   *sum = (sdg_graph_sum_t){.operand = index,
                            .is_gradient = true,
                            .box = sdg_operand_box(&m->call->operand[index])};
+  if (m->tagging->sum_axes && !m->whole)
+    SDG_TRY(sdg_tagging_sure(m->call, m->tagging));
   SDG_TRY(sdg_gradient_sum_open(m->plan, m->call, index, m->tagging->sum_axes,
                                 sdg_graph_no_beta, &sum->gradient));
   sum->part = sum->gradient.part;

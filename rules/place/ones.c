@@ -424,6 +424,16 @@ static reading_t literal_result(const sdg_call_t *call, int d,
   return any ? all : UNKNOWN;
 }
 
+// A sum over a dimension that is split is the same on every rank. If each rank
+// has one element of it, it may be a sum, or not.
+static sdg_hint_t sum_written(const sdg_placement_t *placement) {
+  for (int d = 0; d < placement->dims; d++)
+    if (placement->split[d].axes &&
+        sdg_part_extent(&placement->part[d]) == placement->part[d].pieces)
+      return 0;
+  return SDG_HINT_KNOWN | (placement->dims ? sdg_placement_axes(placement) : 0);
+}
+
 sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
                             const sdg_section_t *section,
                             const sdg_placement_t *placement) {
@@ -431,6 +441,8 @@ sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
   const sdg_tag_vector_t *vector =
       operand->descriptor ? vector_of(operand) : NULL;
   sdg_split_t split[SDG_DIMS_MAX];
+  if (operand->role == SDG_ROLE_SUM)
+    return sum_written(placement);
   if (placement->dims == 0 || (!sdg_role_is_activation(operand->role) &&
                                operand->kind != SDG_OPERAND_COORDINATES))
     return 0;

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A squeeze as in squeeze-and-excitation networks: a graph sums its result over
+// all rows, and the filter gradient of a 1x1 convolution reads the sums, which
+// every rank has.
+//
+// usage: squeeze [rows]
+//   rows  each rank (SUNDOG_RANK of SUNDOG_SIZE) has so many rows; default 3.
+//         With 1 nothing says whether the sums are each rank's own: the
+//         execution is refused, and its status printed
+#include <cuda_runtime_api.h>
+#include <math.h>
+
+#include "tests/clients/graphs/build.h"
+
+enum { CHANNELS = 2, COLUMNS = 4, ROWS_MAX = 8 };
+
+typedef struct {
+  int64_t uid, dim[BUILD_DIMS];
+  void *device;
+} tensor_t;
+
+static tensor_t tensor_make(int64_t uid, int64_t outputs, int64_t rows,
+                            int64_t columns, const float *value) {
+  tensor_t t = {uid, {outputs, CHANNELS, rows, columns}, NULL};
+  size_t bytes = (size_t)(outputs * CHANNELS * rows * columns) * sizeof *value;
+  CHECK(cudaMalloc(&t.device, bytes));
+  CHECK(value ? cudaMemcpy(t.device, value, bytes, cudaMemcpyHostToDevice)
+              : cudaMemset(t.device, 0xff, bytes));
+  return t;
+}
+
+static build_t described(const tensor_t *t) {
+  return build_tensor(t->uid, CUDNN_DATA_FLOAT, t->dim, 16);
+}
+
+// Destroys the ops.
+static cudnnStatus_t run(cudnnHandle_t handle, build_t *op, int64_t ops,
+                         const tensor_t *const *tensor, int64_t tensors) {
+  build_t graph = build_graph(handle, op, ops), config[BUILD_CONFIGS];
+  build_t plan = NULL;
+  int64_t bytes = 0, uid[4];
+  void *pointer[4], *space;
+  int64_t configs = build_configs(graph, CUDNN_HEUR_MODE_INSTANT, config);
+  for (int64_t i = 0; i < configs; i++) {
+    if (!plan)
+      plan = build_plan(handle, config[i], &bytes);
+    build_destroy(config[i]);
+  }
+  CHECK(!plan);
+  for (int64_t i = 0; i < tensors; i++) {
+    uid[i] = tensor[i]->uid;
+    pointer[i] = tensor[i]->device;
+  }
+  CHECK(cudaMalloc(&space, (size_t)bytes + 1));
+  cudnnStatus_t status =
+      build_execute(handle, plan, uid, pointer, tensors, space);
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(space));
+  build_destroy(plan);
+  build_destroy(graph);
+  return status;
+}
+
+// s = sum over rows and columns of conv(x, w)
+static cudnnStatus_t squeeze(cudnnHandle_t handle, const tensor_t *x,
+                             const tensor_t *w, const tensor_t *s) {
+  build_t conv = build_conv(1, 0), in = described(x), filter = described(w),
+          sum = described(s);
+  build_t between = build_tensor(-1, CUDNN_DATA_FLOAT, x->dim, 16);
+  build_t how = build_create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  cudnnReduceTensorOp_t add = CUDNN_REDUCE_TENSOR_ADD;
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  BUILD_SET(how, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1, &add);
+  BUILD_SET(how, REDUCTION_COMP_TYPE, DATA_TYPE, 1, &type);
+  CHECK(cudnnBackendFinalize(how));
+  build_t op[2] = {
+      build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR),
+      build_create(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)};
+  BUILD_CONV(op[0], FORWARD, X, W, Y, in, filter, between, conv);
+  BUILD_GIVE(op[1], OPERATION_REDUCTION_DESC, how);
+  BUILD_GIVE(op[1], OPERATION_REDUCTION_XDESC, between);
+  BUILD_GIVE(op[1], OPERATION_REDUCTION_YDESC, sum);
+  CHECK(cudnnBackendFinalize(op[1]));
+  return run(handle, op, 2, (const tensor_t *const[]){x, w, s}, 3);
+}
+
+// dw = gradient of a 1x1 convolution of s whose result has the gradient dy
+static cudnnStatus_t excite_gradient(cudnnHandle_t handle, const tensor_t *s,
+                                     const tensor_t *dy, const tensor_t *dw) {
+  build_t conv = build_conv(1, 0), in = described(s), out = described(dy),
+          filter = described(dw);
+  build_t op = build_create(
+      CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+  BUILD_CONV(op, BWD_FILTER, X, DW, DY, in, filter, out, conv);
+  return run(handle, &op, 1, (const tensor_t *const[]){s, dy, dw}, 3);
+}
+
+static void expect(const char *name, const tensor_t *t, const double *right,
+                   int count) {
+  float got[CHANNELS * CHANNELS];
+  CHECK(cudaMemcpy(got, t->device, (size_t)count * sizeof *got,
+                   cudaMemcpyDeviceToHost));
+  for (int i = 0; i < count; i++)
+    if (!(fabs((double)got[i] - right[i]) <= 1e-5 * fabs(right[i]))) {
+      fprintf(stderr, "%s: wrong: %g, not %g\n", name, (double)got[i],
+              right[i]);
+      exit(EXIT_FAILURE);
+    }
+}
+
+int main(int words, char **word) {
+  static const float w[] = {1, 0, 0, 2}, dy[] = {0.5F, -1};
+  float x[ROWS_MAX * COLUMNS * CHANNELS];
+  double sums[CHANNELS] = {0}, dw[CHANNELS * CHANNELS];
+  const char *view = getenv("LAYER_VIEW"), *size = getenv("SUNDOG_SIZE");
+  int ranks = view && view[0] == 's' && size ? atoi(size) : 1;
+  int rows = words > 1 ? atoi(word[1]) : 3;
+  cudnnHandle_t handle;
+  CHECK(rows < 1 || rows > ROWS_MAX);
+  for (int i = 0; i < rows * COLUMNS * CHANNELS; i++) {
+    x[i] = (float)(i % 5) + 1; // the same in each rank's piece
+    sums[i % CHANNELS] += (double)(x[i] * w[3 * (i % CHANNELS)]) * ranks;
+  }
+  for (int i = 0; i < CHANNELS * CHANNELS; i++)
+    dw[i] = (double)dy[i / CHANNELS] * sums[i % CHANNELS];
+  CHECK(cudnnCreate(&handle));
+  tensor_t in = tensor_make(1, 1, rows, COLUMNS, x);
+  tensor_t filter = tensor_make(2, CHANNELS, 1, 1, w);
+  tensor_t sum = tensor_make(3, 1, 1, 1, NULL);
+  tensor_t out = tensor_make(4, 1, 1, 1, dy);
+  tensor_t gradient = tensor_make(5, CHANNELS, 1, 1, NULL);
+  cudnnStatus_t status = squeeze(handle, &in, &filter, &sum);
+  printf("status %d\n", (int)status);
+  if (status == CUDNN_STATUS_SUCCESS) {
+    expect("sums", &sum, sums, CHANNELS);
+    CHECK(excite_gradient(handle, &sum, &out, &gradient));
+    expect("dw", &gradient, dw, CHANNELS * CHANNELS);
+  }
+  CHECK(cudnnDestroy(handle));
+  return EXIT_SUCCESS;
+}
