@@ -10,6 +10,10 @@
 #include <uthash.h>
 
 #include "rules/vendor/argument.h"
+#include "src/base/hash.h"
+#include "src/call/tag.h"
+#include "src/control/control.h"
+#include "src/job/job.h"
 #include "src/job/thread.h"
 
 // A plan of attention has thousands of steps of some hundred bytes each.
@@ -71,6 +75,56 @@ static void cached_drop(cache_t *cache, cached_t *cached) {
   free(cached->entry.compared);
   free(cached->entry.prefetch);
   free(cached);
+}
+
+uint64_t sdg_plan_cache_extents(const sdg_call_t *call) {
+  uint64_t hash = SDG_HASH_SEED;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    const sdg_tag_vector_t *vector =
+        operand->descriptor
+            ? sdg_tag_vector(operand->descriptor, operand->generation)
+            : NULL;
+    hash = sdg_hash_word(hash, (uint64_t)i);
+    if (vector)
+      hash = sdg_hash_bytes(hash, vector->extent,
+                            (size_t)vector->ranks * (size_t)vector->dims *
+                                sizeof *vector->extent);
+  }
+  return hash;
+}
+
+sdg_status_t sdg_plan_cache_renew(const sdg_call_t *call,
+                                  sdg_plan_entry_t **io_entry) {
+  const sdg_group_t *group = sdg_job_group();
+  uint64_t has = *io_entry != NULL;
+  sdg_records_t all;
+  char at[96];
+  bool lacks = !has;
+  if (group->count < 2)
+    return SDG_OK;
+  sdg_job_call(at, sizeof at);
+  SDG_TRY(sdg_job_gather(sdg_channel_get(), &has, sizeof has, at, &all));
+  sdg_status_t status = SDG_OK;
+  for (int r = 0; r < group->count && status == SDG_OK; r++) {
+    uint64_t theirs = 0;
+    if (all.bytes[r] != sizeof theirs)
+      status = sdg_fail(SDG_E_DIVERGED, "%s: rank %d makes another call",
+                        call->entry_name, group->rank[r]);
+    else
+      memcpy(&theirs, all.data[r], sizeof theirs);
+    lacks |= !theirs;
+  }
+  sdg_records_free(&all);
+  if (status == SDG_OK && lacks && *io_entry) {
+    cache_t *cache = &caches[sdg_channel_get()];
+    cached_t *found = NULL;
+    HASH_FIND(hh, cache->first, (*io_entry)->key, sizeof found->key, found);
+    if (found)
+      cached_drop(cache, found);
+    *io_entry = NULL;
+  }
+  return status;
 }
 
 sdg_status_t sdg_plan_cache_add(const sdg_plan_key_t *key, sdg_plan_t *plan,

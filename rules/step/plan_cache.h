@@ -15,6 +15,7 @@ typedef struct sdg_plan_key {
   /* Whole view: hashes of placements. Shard view: hints of memory
    * (rules/place/ones.h). */
   uint64_t placed[SDG_OPERANDS_MAX];
+  uint64_t extents; /* shard view, SUNDOG_CHECK: a hash of all ranks' */
 } sdg_plan_key_t;
 
 /* An output that a call writes, and its hint afterwards
@@ -73,6 +74,14 @@ void sdg_plan_key_make(const sdg_call_t *call, const sdg_op_t *op,
 /* The calling thread's plan with this key; NULL: it has no such plan. The cache
  * owns it; it is valid until the next sdg_plan_cache_add. */
 sdg_plan_entry_t *sdg_plan_cache_find(const sdg_plan_key_t *key);
+/* Of the extents that the ranks have agreed on, which change without a new
+ * generation here if another rank's change; for `extents` of a key. */
+uint64_t sdg_plan_cache_extents(const sdg_call_t *call);
+/* SUNDOG_CHECK: if some rank of the agreement's group has no plan, those of the
+ * others are destroyed, and *io_entry becomes NULL on all of them, because
+ * planning may be collective. Collective itself. */
+sdg_status_t sdg_plan_cache_renew(const sdg_call_t *call,
+                                  sdg_plan_entry_t **io_entry) SDG_MUST_CHECK;
 /* Adds a plan, which the cache owns if this succeeds. The number of plans and
  * that of their steps is limited; beyond it the least recently used plan is
  * destroyed. (A program that sets its descriptors anew at every step leaves

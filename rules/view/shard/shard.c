@@ -281,7 +281,12 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
   sdg_plan_key_make(call, op, &key);
   for (int i = 0; i < call->operands; i++)
     key.placed[i] = call->operand[i].hint;
+  bool checks = sdg_options_get()->check && stage->numbered;
+  if (checks)
+    key.extents = sdg_plan_cache_extents(call);
   sdg_plan_entry_t *entry = sdg_plan_cache_find(&key);
+  if (checks)
+    SDG_TRY(sdg_plan_cache_renew(call, &entry));
   if (!entry) {
     if (!stage->numbered)
       sdg_step_foresee(call);
