@@ -352,6 +352,18 @@ static void every_plan() {
   }
 }
 
+static void autotuned() {
+  array_t y;
+  graph_t g(f16);
+  one_convolution(g, y);
+  g.plan(fe::BuildPlanPolicy_t::ALL);
+  void *workspace = memory(size_t(g.get_autotune_workspace_size()));
+  check(g.autotune(handle, g.pack, workspace));
+  check(cudaMemset(y.device, 0x7f, 64));
+  g.run();
+  compare("y", y);
+}
+
 // The whole view refuses captures.
 static void captured() {
   array_t y;
@@ -400,6 +412,7 @@ int main(int words, char **word) {
       {"two results", two_results},
       {"serialized", serialized},
       {"every plan", every_plan},
+      {"autotuned", autotuned},
       {"captured", captured},
   };
   for (const shape_t &s : shapes) {
