@@ -201,6 +201,20 @@ static bool lead_fits(const sdg_graph_pattern_t *p, int lead,
                             sizeof *tensor->dim * (size_t)tensor->rank) == 0;
 }
 
+// Whether an input is an activation beside the lead: it has the extents of one
+// of its levels, and more than a number for each channel.
+static bool is_beside(const sdg_graph_pattern_t *p, int t) {
+  const sdg_graph_tensor_t *tensor = &p->graph->tensor[t];
+  bool rows = false;
+  for (int d = 0; d < tensor->rank; d++)
+    rows |= d != 1 && tensor->dim[d] > 1;
+  for (int level = 0; rows && level < SDG_GRAPH_LEVEL_W; level++)
+    if ((p->tensor_levels[t] >> level & 1) &&
+        lead_fits(p, t, (sdg_graph_level_t)level))
+      return true;
+  return false;
+}
+
 static void operand_add(sdg_graph_pattern_t *p, int t, sdg_role_t role) {
   if (p->operands < SDG_OPERANDS_MAX) {
     p->operand[p->operands] = t;
@@ -241,6 +255,7 @@ static const char *operands_find(sdg_graph_pattern_t *p) {
                 sum                 ? SDG_ROLE_SUM
                 : p->writer[t] >= 0 ? result[p->after]
                 : filter            ? SDG_ROLE_W
+                : is_beside(p, t)   ? SDG_ROLE_Z
                                     : SDG_ROLE_SCALE);
   }
   if (p->operands > SDG_OPERANDS_MAX)

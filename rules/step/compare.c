@@ -349,7 +349,9 @@ static sdg_axes_t beside(const sdg_call_t *call, const sdg_tagging_t *tagging,
 }
 
 // A scale's dimension of 1 on every rank is the same element on all of them,
-// unless x also has one element there on every rank, and is split.
+// unless x also has one element there on every rank, and is split. In a graph
+// that holds for N alone: a rank uses its own row for the rows of others, too,
+// and never for their samples.
 static sdg_axes_t scale_axes(const sdg_call_t *call,
                              const sdg_tagging_t *tagging, int index) {
   const sdg_placement_t *scale = &tagging->placement[index], *x = NULL;
@@ -360,7 +362,9 @@ static sdg_axes_t scale_axes(const sdg_call_t *call,
     if (sdg_role_is_activation(call->operand[i].role) &&
         tagging->placement[i].dims == call->operand[index].dims)
       x = &tagging->placement[i];
-  for (int d = 1; x && d < x->dims; d++) {
+  bool graph = call->family == SDG_FAMILY_CONV_GRAPH;
+  int end = !x ? 0 : graph ? 1 : x->dims;
+  for (int d = graph ? 0 : 1; d < end; d++) {
     bool ones = x->split[d].axes > 0;
     for (int p = 0; ones && p < x->part[d].pieces; p++)
       ones = sdg_part_size(&x->part[d], p) == 1;

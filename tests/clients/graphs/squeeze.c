@@ -3,10 +3,12 @@
 // all rows, and the filter gradient of a 1x1 convolution reads the sums, which
 // every rank has.
 //
-// usage: squeeze [rows]
+// usage: squeeze [rows | scaled]
 //   rows  each rank (SUNDOG_RANK of SUNDOG_SIZE) has so many rows; default 3.
 //         With 1 nothing says whether the sums are each rank's own: the
 //         execution is refused, and its status printed
+//   scaled  instead: rows of one for each rank, in front of a 3x3 convolution
+//         multiplied by a number that differs from rank to rank; is refused
 #include <cuda_runtime_api.h>
 #include <math.h>
 
@@ -95,6 +97,25 @@ static cudnnStatus_t excite_gradient(cudnnHandle_t handle, const tensor_t *s,
   return run(handle, &op, 1, (const tensor_t *const[]){s, dy, dw}, 3);
 }
 
+// y = conv(s * x, w)
+static cudnnStatus_t scaled(cudnnHandle_t handle, float number) {
+  static const float zero[9 * CHANNELS * CHANNELS];
+  tensor_t x = tensor_make(1, 1, 1, COLUMNS, zero);
+  tensor_t y = tensor_make(2, 1, 1, COLUMNS, NULL);
+  tensor_t w = tensor_make(3, CHANNELS, 3, 3, zero);
+  tensor_t s = tensor_make(4, 1, 1, 1, zero);
+  s.dim[1] = 1;
+  CHECK(cudaMemcpy(s.device, &number, sizeof number, cudaMemcpyHostToDevice));
+  build_t conv = build_conv(1, 1), in = described(&x), out = described(&y);
+  build_t filter = described(&w), factor = described(&s);
+  build_t between = build_tensor(-1, CUDNN_DATA_FLOAT, x.dim, 16);
+  build_t op[2] = {
+      build_pointwise(CUDNN_POINTWISE_MUL, in, factor, between),
+      build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)};
+  BUILD_CONV(op[1], FORWARD, X, W, Y, between, filter, out, conv);
+  return run(handle, op, 2, (const tensor_t *const[]){&x, &y, &w, &s}, 4);
+}
+
 static void expect(const char *name, const tensor_t *t, const double *right,
                    int count) {
   float got[CHANNELS * CHANNELS];
@@ -114,8 +135,16 @@ int main(int words, char **word) {
   double sums[CHANNELS] = {0}, dw[CHANNELS * CHANNELS];
   const char *view = getenv("LAYER_VIEW"), *size = getenv("SUNDOG_SIZE");
   int ranks = view && view[0] == 's' && size ? atoi(size) : 1;
-  int rows = words > 1 ? atoi(word[1]) : 3;
+  const char *rank = getenv("SUNDOG_RANK");
   cudnnHandle_t handle;
+  if (words > 1 && word[1][0] == 's') {
+    CHECK(cudnnCreate(&handle));
+    printf("status %d\n",
+           (int)scaled(handle, rank ? (float)atoi(rank) + 1 : 1));
+    CHECK(cudnnDestroy(handle));
+    return EXIT_SUCCESS;
+  }
+  int rows = words > 1 ? atoi(word[1]) : 3;
   CHECK(rows < 1 || rows > ROWS_MAX);
   for (int i = 0; i < rows * COLUMNS * CHANNELS; i++) {
     x[i] = (float)(i % 5) + 1; // the same in each rank's piece

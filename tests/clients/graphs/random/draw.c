@@ -104,6 +104,8 @@ static void extents_draw(graph_t *g, int64_t (*dim)[DIMS]) {
     g->window[d] = dim[X][d] = dim[W][d] = dim[Y][d] = 1;
   dim[X][0] = dim[Y][0] =
       in(1, 3) + (asked.split == 'N' || asked.second == 'N' ? 6 : 0);
+  if (asked.ones)
+    dim[X][0] = dim[Y][0] = 3;
   dim[W][1] = in(1, 3) + (asked.split == 'C' ? 6 : 0);
   dim[X][1] = dim[W][1] * g->groups;
   dim[Y][1] = dim[W][0] =
@@ -184,7 +186,7 @@ graph_t graph_draw(uint64_t seed) {
     int x = tensor_add(&g, dim[X], false, false);
     g.conv[X] = g.conv[Y] = x;
     int end = chain(&g, x, (int)in(1, CHAIN), true, x);
-    for (int i = (int)in(0, 2); i > 0; i--)
+    for (int i = asked.ones ? 0 : (int)in(0, 2); i > 0; i--)
       sum_add(&g, end);
     return g;
   }
@@ -205,7 +207,7 @@ graph_t graph_draw(uint64_t seed) {
   bool refused = g.main == MAIN_POOL && g.kind == X && g.indices < 0 &&
                  g.mode != CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING;
   for (int i = g.kind != W && in(0, 2) == 0 ? (int)in(1, 2) : 0;
-       i > 0 && !refused; i--)
+       i > 0 && !refused && !asked.ones; i--)
     sum_add(&g, end);
   if (asked.with_statistics && g.kind == Y && g.sums < 2)
     statistics_add(&g, end);
