@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What resampling nodes say of themselves.
-#include "src/host/cudnn/compute/resample.h"
+#include "src/host/cudnn/compute/resample/resample.h"
 
 #include <math.h>
 #include <string.h>

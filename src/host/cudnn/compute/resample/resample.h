@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which elements of x a resampling reads for an element of y. */
-#ifndef SDG_SRC_HOST_CUDNN_COMPUTE_RESAMPLE_H
-#define SDG_SRC_HOST_CUDNN_COMPUTE_RESAMPLE_H
+#ifndef SDG_SRC_HOST_CUDNN_COMPUTE_RESAMPLE_RESAMPLE_H
+#define SDG_SRC_HOST_CUDNN_COMPUTE_RESAMPLE_RESAMPLE_H
 
 #include "src/host/cudnn/compute/run.h"
 

@@ -2,7 +2,7 @@
 // Nodes that compute gradients of resampled images.
 #include <string.h>
 
-#include "src/host/cudnn/compute/resample.h"
+#include "src/host/cudnn/compute/resample/resample.h"
 
 static void need(host_run_t *run, const sdg_graph_node_t *node,
                  const host_region_t *part) {

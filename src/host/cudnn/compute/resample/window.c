@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/host/cudnn/compute/resample.h"
+#include "src/host/cudnn/compute/resample/resample.h"
 
 // ---- taps ------------------------------------------------------------------
 

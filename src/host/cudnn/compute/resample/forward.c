@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that resample images.
-#include "src/host/cudnn/compute/resample.h"
+#include "src/host/cudnn/compute/resample/resample.h"
 
 static void need(host_run_t *run, const sdg_graph_node_t *node,
                  const host_region_t *part) {
