@@ -10,12 +10,18 @@
 enum { PART_ELEMENTS = 1 << 18 };
 
 const host_node_kind_t *host_node_kind(cudnnBackendDescriptorType_t kind) {
-  static const host_node_kind_t *const kinds[] = {
-      &host_node_pointwise,        &host_node_conv_forward,
-      &host_node_conv_data,        &host_node_conv_filter,
-      &host_node_reduction,        &host_node_statistics,
-      &host_node_matmul,           &host_node_resample_forward,
-      &host_node_resample_backward};
+  static const host_node_kind_t *const kinds[] = {&host_node_pointwise,
+                                                  &host_node_conv_forward,
+                                                  &host_node_conv_data,
+                                                  &host_node_conv_filter,
+                                                  &host_node_reduction,
+                                                  &host_node_statistics,
+                                                  &host_node_matmul,
+                                                  &host_node_resample_forward,
+                                                  &host_node_resample_backward,
+                                                  &host_node_batchnorm,
+                                                  &host_node_reshape,
+                                                  &host_node_concat};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (kinds[i]->kind == kind)
       return kinds[i];

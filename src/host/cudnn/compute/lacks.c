@@ -21,13 +21,10 @@ static const char *tensor_lacks(const sdg_graph_tensor_t *tensor) {
 
 static const char *kind_name(cudnnBackendDescriptorType_t kind) {
   switch ((int)kind) {
-    OPERATION(BN_FINALIZE_STATISTICS);
     OPERATION(BN_BWD_WEIGHTS);
-    OPERATION(CONCAT);
     OPERATION(SIGNAL);
     OPERATION(NORM_FORWARD);
     OPERATION(NORM_BACKWARD);
-    OPERATION(RESHAPE);
     OPERATION(RNG);
     OPERATION(PAGED_CACHE_LOAD);
     OPERATION(BLOCK_SCALE_QUANTIZE);

@@ -99,7 +99,8 @@ typedef struct {
 extern const host_node_kind_t host_node_pointwise, host_node_conv_forward,
     host_node_conv_data, host_node_conv_filter, host_node_reduction,
     host_node_statistics, host_node_matmul, host_node_resample_forward,
-    host_node_resample_backward;
+    host_node_resample_backward, host_node_batchnorm, host_node_reshape,
+    host_node_concat;
 
 /* NULL if there is none. */
 const host_node_kind_t *host_node_kind(cudnnBackendDescriptorType_t kind);

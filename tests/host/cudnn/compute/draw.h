@@ -11,6 +11,10 @@ void draw_graph(made_t *m);
 void draw_product(made_t *m);
 /* Resampling, or its gradient. */
 void draw_resampling(made_t *m);
+/* Elements in other indices, or tensors one behind the other. */
+void draw_move(made_t *m);
+/* Pointwise nodes and reductions alone, in 1 to 5 dimensions. */
+void draw_plain(made_t *m);
 
 /* ---- for such functions -------------------------------------------------- */
 

@@ -102,3 +102,82 @@ static int resampling(made_t *m, bool last) {
 void draw_resampling(made_t *m) {
   draw_around(m, resampling);
 }
+
+/* x's elements: exchanged dimensions, two that become one, one that becomes
+ * two. */
+static int reshape(made_t *m, bool last) {
+  int rank = case_range(2, 4);
+  int64_t dim[MADE_RANK];
+  for (int d = 0; d < rank; d++)
+    dim[d] = case_range(1, 6);
+  int x = draw_input(m, rank, dim);
+  for (int i = 0; i < 3; i++) {
+    int d = case_range(0, rank - 2), choice = case_range(0, 3);
+    if (choice == 0) {
+      int64_t keep = dim[d];
+      dim[d] = dim[d + 1];
+      dim[d + 1] = keep;
+    } else if (choice == 1) {
+      dim[d] *= dim[d + 1];
+      dim[d + 1] = 1;
+    } else if (choice == 2 && dim[d] % 2 == 0 && rank < MADE_RANK) {
+      dim[d] /= 2;
+      dim[rank++] = 2;
+    }
+  }
+  sdg_graph_tensor_t like = {.rank = rank};
+  for (int d = 0; d < rank; d++)
+    like.dim[d] = dim[d];
+  int y = draw_result(m, &like, last);
+  sdg_graph_tensor_t *t = &m->graph.tensor[y];
+  if (t->is_virtual && case_range(0, 1)) { /* the first dimension innermost */
+    int64_t at = 1;
+    for (int d = 0; d < rank; d++) {
+      t->stride[d] = at;
+      at *= dim[d];
+    }
+  }
+  made_reshape(m, x, y);
+  return y;
+}
+
+static int concat(made_t *m, bool last) {
+  int rank = case_range(1, 4), axis = case_range(0, rank - 1);
+  int count = case_range(1, 3), x[3];
+  sdg_graph_tensor_t like = {.rank = rank};
+  for (int d = 0; d < rank; d++)
+    like.dim[d] = case_range(1, 6);
+  like.dim[axis] = 0;
+  for (int i = 0; i < count; i++) {
+    int64_t dim[MADE_RANK];
+    for (int d = 0; d < rank; d++)
+      dim[d] = d == axis ? case_range(1, 5) : like.dim[d];
+    x[i] = i < 2 ? draw_input(m, rank, dim)
+                 : made_real(m, draw_type(), rank, dim, draw_layout());
+    like.dim[axis] += dim[axis];
+  }
+  int y = draw_result(m, &like, last);
+  made_concat(m, axis, count, x, y);
+  return y;
+}
+
+static int move(made_t *m, bool last) {
+  return case_range(0, 1) ? reshape(m, last) : concat(m, last);
+}
+
+void draw_move(made_t *m) {
+  draw_around(m, move);
+}
+
+static int plain(made_t *m, bool last) {
+  (void)last; /* the input is no result */
+  int rank = case_range(1, MADE_RANK);
+  int64_t dim[MADE_RANK];
+  for (int d = 0; d < rank; d++)
+    dim[d] = case_range(1, rank > 3 ? 6 : 20);
+  return draw_input(m, rank, dim);
+}
+
+void draw_plain(made_t *m) {
+  draw_around(m, plain);
+}

@@ -87,6 +87,14 @@ typedef struct {
 /* Backward: the gradients of x and y, and x itself as `from`, or -1. */
 sdg_graph_node_t *made_resample(made_t *m, const made_resample_t *how, int x,
                                 int y, int index, int from);
+/* The elements of x in other indices, in the order of memory. */
+sdg_graph_node_t *made_reshape(made_t *m, int x, int y);
+sdg_graph_node_t *made_concat(made_t *m, int axis, int count, const int *x,
+                              int y);
+/* From Y_SUM to EXP_AVERATE_FACTOR, -1 where there is no tensor. */
+enum { MADE_FINALIZE = 15 };
+sdg_graph_node_t *made_finalize(made_t *m, cudnnBnFinalizeStatsMode_t mode,
+                                const int tensor[MADE_FINALIZE]);
 void made_set_integer(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,
                       cudnnBackendAttributeType_t type, int64_t value);
 void made_set_real(sdg_graph_node_t *node, cudnnBackendAttributeName_t name,

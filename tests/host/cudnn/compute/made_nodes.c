@@ -6,7 +6,7 @@
 
 #include "tests/unit/harness.h"
 
-enum { OPERANDS = 4, PARAMETERS = 12 };
+enum { OPERANDS = 16, PARAMETERS = 12 };
 
 static sdg_graph_node_t *node_add(made_t *m,
                                   cudnnBackendDescriptorType_t kind) {
@@ -212,6 +212,47 @@ sdg_graph_node_t *made_resample(made_t *m, const made_resample_t *how, int x,
     operand(node, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, x);
     result(m, node, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, y);
     result(m, node, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC, index);
+  }
+  return node;
+}
+
+sdg_graph_node_t *made_reshape(made_t *m, int x, int y) {
+  sdg_graph_node_t *node =
+      node_add(m, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  operand(node, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+  result(m, node, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
+  return node;
+}
+
+sdg_graph_node_t *made_concat(made_t *m, int axis, int count, const int *x,
+                              int y) {
+  sdg_graph_node_t *node =
+      node_add(m, CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR);
+  made_set_integer(node, CUDNN_ATTR_OPERATION_CONCAT_AXIS, CUDNN_TYPE_INT64,
+                   axis);
+  for (int i = 0; i < count; i++)
+    operand(node, CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS, x[i]);
+  result(m, node, CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC, y);
+  return node;
+}
+
+/* The attributes' values follow each other. */
+sdg_graph_node_t *made_finalize(made_t *m, cudnnBnFinalizeStatsMode_t mode,
+                                const int tensor[MADE_FINALIZE]) {
+  sdg_graph_node_t *node =
+      node_add(m, CUDNN_BACKEND_OPERATION_BN_FINALIZE_STATISTICS_DESCRIPTOR);
+  made_set_integer(node, CUDNN_ATTR_OPERATION_BN_FINALIZE_STATS_MODE,
+                   CUDNN_TYPE_BN_FINALIZE_STATS_MODE, mode);
+  made_set_integer(node, CUDNN_ATTR_OPERATION_BN_FINALIZE_MATH_PREC,
+                   CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  for (int i = 0; i < MADE_FINALIZE; i++) {
+    cudnnBackendAttributeName_t name =
+        (cudnnBackendAttributeName_t)(CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SUM_DESC +
+                                      i);
+    if (sdg_graph_is_output(node->kind, name))
+      result(m, node, name, tensor[i]);
+    else
+      operand(node, name, tensor[i]);
   }
   return node;
 }

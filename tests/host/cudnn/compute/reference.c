@@ -12,9 +12,16 @@
  */
 static double rounding_of(const sdg_graph_node_t *node) {
   static const cudnnBackendAttributeName_t names[] = {
-      CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
-      CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC,
-      CUDNN_ATTR_MATMUL_COMP_TYPE,    CUDNN_ATTR_RESAMPLE_COMP_TYPE};
+      CUDNN_ATTR_POINTWISE_MATH_PREC,
+      CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+      CUDNN_ATTR_REDUCTION_COMP_TYPE,
+      CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC,
+      CUDNN_ATTR_MATMUL_COMP_TYPE,
+      CUDNN_ATTR_RESAMPLE_COMP_TYPE,
+      CUDNN_ATTR_OPERATION_BN_FINALIZE_MATH_PREC};
+  if (node->kind == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR ||
+      node->kind == CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR)
+    return 0;
   for (int i = 0; i < node->parameter_count; i++)
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
       if (node->parameter[i].name == names[k])
@@ -71,6 +78,15 @@ void reference_create(reference_t *r, const made_t *m) {
     case CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR:
       reference_resample(r, m, node, rounding);
+      break;
+    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+      reference_reshape(r, m, node);
+      break;
+    case CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR:
+      reference_concat(r, m, node);
+      break;
+    case CUDNN_BACKEND_OPERATION_BN_FINALIZE_STATISTICS_DESCRIPTOR:
+      reference_finalize(r, m, node, rounding);
       break;
     default:
       reference_conv(r, m, node, rounding);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resampling computed by loops over doubles: for each element of y, over x with
-// a wide frame of padding.
+// Resampling computed by loops over doubles: for each element of y, over x and
+// its padding around the window.
 #include <math.h>
 #include <stdlib.h>
 
 #include "tests/host/cudnn/compute/reference.h"
 #include "tests/unit/harness.h"
-
-enum { FRAME = 6 }; /* no window reaches further */
 
 typedef struct {
   const sdg_graph_node_t *node;
@@ -50,7 +48,15 @@ typedef struct {
 /* The taps of element `o` of y; returns their number. */
 static int taps_of(const how_t *how, const int64_t *o, tap_t *taps) {
   int count = 0;
-  int64_t i[3] = {-FRAME, -FRAME, -FRAME};
+  int64_t i[3], lo[3], hi[3]; /* one more on each side than any mode needs */
+  for (int d = 0; d < how->rank; d++) {
+    double first =
+        (double)o[2 + d] * number(how, CUDNN_ATTR_RESAMPLE_STRIDES, d) -
+        number(how, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, d);
+    i[d] = lo[d] = (int64_t)floor(first) - 1;
+    hi[d] =
+        lo[d] + 4 + (int64_t)number(how, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, d);
+  }
   for (;;) {
     tap_t tap = {.at = o[0] * how->x->dim[1] + o[1], .weight = 1};
     bool inside = true;
@@ -73,8 +79,10 @@ static int taps_of(const how_t *how, const int64_t *o, tap_t *taps) {
     if (tap.weight != 0)
       taps[count++] = tap;
     int d = how->rank - 1;
-    while (d >= 0 && ++i[d] >= how->x->dim[2 + d] + FRAME)
-      i[d--] = -FRAME;
+    while (d >= 0 && ++i[d] >= hi[d]) {
+      i[d] = lo[d];
+      d--;
+    }
     if (d < 0)
       return count;
   }

@@ -28,8 +28,8 @@ static void sums_follow(const made_t *m, bool *out) {
   }
 }
 
-static void (*const draws[])(made_t *m) = {draw_graph, draw_product,
-                                           draw_resampling};
+static void (*const draws[])(made_t *m) = {
+    draw_graph, draw_product, draw_resampling, draw_move, draw_plain};
 enum { DRAWS = sizeof draws / sizeof *draws };
 
 START_TEST(the_size_of_parts_changes_no_bit) {
