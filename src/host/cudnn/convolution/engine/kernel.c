@@ -31,6 +31,10 @@
 
 #define LANES(T) ((int64_t)(HOST_KERNEL_BYTES / sizeof(T)))
 
+// The accumulators that registers have room for beside the operands: there are
+// 32 registers of 64 bytes, and 16 of those that are smaller.
+#define ROOM (HOST_KERNEL_BYTES == 64 ? 24 : 12)
+
 // All widths for one number of channels. Uses as many vectors at once as are
 // left, because each addition waits only for its own predecessor.
 #define CHANNELS(T, KB, WIDE)                                                  \
@@ -41,11 +45,11 @@
   static __attribute__((noinline))                                             \
   int64_t wide_##T##_##KB(const host_kernel_row_t *row, const T *x,            \
                           const T *w, T *sums, int64_t left) {                 \
-    if (left > (WIDE - 1) * LANES(T)) {                                        \
+    if (left > (WIDE - 1) * LANES(T) && KB * WIDE <= ROOM) {                   \
       block_##T##_##KB##_##WIDE(row, x, w, sums);                              \
       return (WIDE)*LANES(T);                                                  \
     }                                                                          \
-    if (left > 2 * LANES(T)) {                                                 \
+    if (left > 2 * LANES(T) && KB * 3 <= ROOM) {                               \
       block_##T##_##KB##_3(row, x, w, sums);                                   \
       return 3 * LANES(T);                                                     \
     }                                                                          \
