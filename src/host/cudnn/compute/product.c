@@ -9,7 +9,7 @@
 
 // Blocks of a and of the sums stay in the second cache. The extents of a block
 // of c do not change bits; that of k does.
-enum { BLOCK_M = 64 * HOST_KERNEL_K, BLOCK_N = 256, BLOCK_K = 256 };
+enum { BLOCK_M = 64 * HOST_KERNEL_K, BLOCK_N = 240, BLOCK_K = 192 };
 
 typedef struct {
   void *a, *b, *sums; // floats or doubles
@@ -19,8 +19,10 @@ static int64_t lesser(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+// Elements from row to row in a block: an odd multiple of the kernel's unit, as
+// rows that are a power of two apart share lines of the first cache.
 static int64_t width_of(int64_t columns) {
-  return (columns + HOST_KERNEL_SLACK - 1) / HOST_KERNEL_SLACK *
+  return ((columns + HOST_KERNEL_SLACK - 1) / HOST_KERNEL_SLACK | 1) *
          HOST_KERNEL_SLACK;
 }
 
@@ -67,7 +69,7 @@ static int blocks_of(int64_t rows) {
   }                                                                            \
                                                                                \
   static void run_##T(const host_product_t *p, const room_t *room) {           \
-    static const int64_t tap = 0;                                              \
+    int64_t tap[BLOCK_K];                                                      \
     host_kernel_fn kernel = host_kernel(sizeof(T) == sizeof(double));          \
     for (int64_t i = 0; i < p->m; i += BLOCK_M)                                \
       for (int64_t l = 0; l < p->k; l += BLOCK_K) {                            \
@@ -76,15 +78,17 @@ static int blocks_of(int64_t rows) {
         for (int64_t j = 0; j < p->n; j += BLOCK_N) {                          \
           int64_t n = lesser(p->n - j, BLOCK_N), width = width_of(n);          \
           pack_b_##T(p, l, k, j, n, room->b);                                  \
+          for (int64_t c = 0; c < k; c++)                                      \
+            tap[c] = c * width;                                                \
           host_kernel_row_t row = {.x = room->b,                               \
                                    .w = room->a,                               \
-                                   .tap = &tap,                                \
-                                   .taps = 1,                                  \
-                                   .c = (int)k,                                \
+                                   .tap = tap,                                 \
+                                   .taps = (int)k,                             \
+                                   .c = 1,                                     \
                                    .k = (int)m,                                \
                                    .blocks = blocks_of(m),                     \
                                    .x_stride = width,                          \
-                                   .width = width,                             \
+                                   .width = n,                                 \
                                    .sums_stride = width,                       \
                                    .sums = room->sums};                        \
           kernel(&row);                                                        \

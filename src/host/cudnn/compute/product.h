@@ -17,7 +17,7 @@ typedef struct {
 } host_product_t;
 
 /* The bits of an element of c depend on its row of a, its column of b and k
- * only: sums over 256 products each, in order, which are added as doubles.
+ * only: sums over 192 products each, in order, which are added as doubles.
  * False when memory is short. */
 bool host_product_run(const host_product_t *product);
 
