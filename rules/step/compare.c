@@ -362,7 +362,8 @@ static sdg_axes_t scale_axes(const sdg_call_t *call,
     if (sdg_role_is_activation(call->operand[i].role) &&
         tagging->placement[i].dims == call->operand[index].dims)
       x = &tagging->placement[i];
-  bool graph = call->family == SDG_FAMILY_CONV_GRAPH;
+  bool graph = call->family == SDG_FAMILY_CONV_GRAPH ||
+               call->family == SDG_FAMILY_POOL_GRAPH;
   int end = !x ? 0 : graph ? 1 : x->dims;
   for (int d = graph ? 0 : 1; d < end; d++) {
     bool ones = x->split[d].axes > 0;
