@@ -96,16 +96,16 @@ static sdg_status_t place_check(const sdg_call_t *call,
 
 static sdg_status_t places_check(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
-                                 const sdg_graph_conv_t *conv) {
-  const sdg_graph_pattern_t *p = conv->pattern;
+                                 const sdg_graph_main_t *main) {
+  const sdg_graph_pattern_t *p = main->pattern;
   for (int i = 0; i < call->operands; i++) {
     unsigned levels = p->tensor_levels[p->operand[i]];
-    if ((levels >> SDG_GRAPH_LEVEL_X & 1) && i != conv->spec.x)
-      SDG_TRY(place_check(call, tagging, i, conv->spec.x,
-                          &tagging->placement[conv->spec.x]));
-    if ((levels >> SDG_GRAPH_LEVEL_Y & 1) && i != conv->spec.y)
+    if ((levels >> SDG_GRAPH_LEVEL_X & 1) && i != main->spec.x)
+      SDG_TRY(place_check(call, tagging, i, main->spec.x,
+                          &tagging->placement[main->spec.x]));
+    if ((levels >> SDG_GRAPH_LEVEL_Y & 1) && i != main->spec.y)
       SDG_TRY(
-          place_check(call, tagging, i, conv->spec.y, &conv->op.y_placement));
+          place_check(call, tagging, i, main->spec.y, &main->op.y_placement));
   }
   return SDG_OK;
 }
@@ -153,12 +153,12 @@ static bool windows_fill(const sdg_graph_pattern_t *p,
 // A pooling's window may be meant to be the whole domain.
 static sdg_status_t reach_check(const sdg_call_t *call,
                                 const sdg_tagging_t *tagging,
-                                const sdg_graph_conv_t *conv) {
-  const sdg_graph_pattern_t *p = conv->pattern;
+                                const sdg_graph_main_t *main) {
+  const sdg_graph_pattern_t *p = main->pattern;
   sdg_window_choice_t choice = tagging->section->window;
   bool pools = p->kind == SDG_GRAPH_POOL || p->kind == SDG_GRAPH_POOL_BACK;
   if (!pools || choice == SDG_WINDOW_LOCAL ||
-      !windows_fill(p, &tagging->placement[conv->spec.x]))
+      !windows_fill(p, &tagging->placement[main->spec.x]))
     return SDG_OK;
   return choice == SDG_WINDOW_GLOBAL
              ? sdg_fail(SDG_E_NO_RULE,
@@ -181,9 +181,9 @@ static bool wants_zero_rows(const sdg_graph_pattern_t *p) {
   return statistics && p->kind == SDG_GRAPH_FORWARD;
 }
 
-sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
+sdg_status_t sdg_graph_main_init(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
-                                 sdg_graph_conv_t *out) {
+                                 sdg_graph_main_t *out) {
   out->pattern = sdg_graph_call_execution(call)->pattern;
   spec_fill(out->pattern, &out->spec);
   out->zero_rows = wants_zero_rows(out->pattern);
@@ -195,9 +195,9 @@ sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
   return status;
 }
 
-sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
+sdg_status_t sdg_graph_main_init_whole(const sdg_call_t *call,
                                        sdg_tagging_t *io_tagging,
-                                       sdg_graph_conv_t *out, bool *out_can) {
+                                       sdg_graph_main_t *out, bool *out_can) {
   out->pattern = sdg_graph_call_execution(call)->pattern;
   spec_fill(out->pattern, &out->spec);
   int x = out->spec.x;
@@ -229,13 +229,13 @@ sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
   return status;
 }
 
-const sdg_placement_t *sdg_graph_result_place(const sdg_graph_conv_t *conv,
+const sdg_placement_t *sdg_graph_result_place(const sdg_graph_main_t *main,
                                               const sdg_tagging_t *tagging) {
-  switch (conv->pattern->after) {
+  switch (main->pattern->after) {
   case SDG_GRAPH_LEVEL_Y:
-    return &conv->op.y_placement;
+    return &main->op.y_placement;
   case SDG_GRAPH_LEVEL_X:
-    return &tagging->placement[conv->spec.x];
+    return &tagging->placement[main->spec.x];
   case SDG_GRAPH_LEVEL_W:
   case SDG_GRAPH_LEVELS:
     break;
@@ -243,8 +243,8 @@ const sdg_placement_t *sdg_graph_result_place(const sdg_graph_conv_t *conv,
   return NULL;
 }
 
-void sdg_graph_conv_fini(sdg_graph_conv_t *conv) {
-  sdg_window_op_fini(&conv->op);
+void sdg_graph_main_fini(sdg_graph_main_t *main) {
+  sdg_window_op_fini(&main->op);
 }
 
 // Whether the rank has all of a dimension.
@@ -253,32 +253,32 @@ static bool is_all(const sdg_window_dim_t *dim) {
          dim->y.hi == dim->y_extent;
 }
 
-sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
+sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_main_t *main,
                                   const sdg_tagging_t *tagging, int rank) {
   sdg_window_dim_t dim[SDG_DIMS_MAX];
-  bool back = sdg_graph_is_back(conv->pattern);
+  bool back = sdg_graph_is_back(main->pattern);
   sdg_graph_boxes_t out;
   memset(&out, 0, sizeof out);
-  sdg_window_op_own(&conv->op, tagging, &conv->spec, rank, dim);
+  sdg_window_op_own(&main->op, tagging, &main->spec, rank, dim);
   sdg_box_t *x = &out.level[SDG_GRAPH_LEVEL_X],
             *y = &out.level[SDG_GRAPH_LEVEL_Y];
-  x->dims = y->dims = out.read.dims = conv->op.dims;
-  for (int d = 0; d < conv->op.dims; d++) {
+  x->dims = y->dims = out.read.dims = main->op.dims;
+  for (int d = 0; d < main->op.dims; d++) {
     sdg_range_t own = back ? dim[d].x : dim[d].y;
     if (own.hi <= own.lo)
       return out;
-    int64_t post = dim[d].window.pad + conv->spec.pad_more[d];
+    int64_t post = dim[d].window.pad + main->spec.pad_more[d];
     sdg_graph_range_t range =
         back ? sdg_graph_range_back(&dim[d]) : sdg_graph_range(&dim[d], post);
     if (back && is_all(&dim[d]))
       range = (sdg_graph_range_t){dim[d].x, dim[d].y, dim[d].window.pad, post};
-    else if (conv->pattern->whole_windows)
+    else if (main->pattern->whole_windows)
       range = sdg_graph_range_whole(&dim[d], &range);
     out.read.dim[d] = range.x;
-    if (conv->zero_rows && range.pre != range.post && d >= 2) {
+    if (main->zero_rows && range.pre != range.post && d >= 2) {
       out.read.dim[d] = sdg_window_need(&dim[d].window, dim[d].y);
       range.pre = range.post = 0;
-      if (!sdg_graph_has_prologue(conv->pattern))
+      if (!sdg_graph_has_prologue(main->pattern))
         range.x = out.read.dim[d];
     }
     x->dim[d] = range.x;
@@ -288,10 +288,10 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
       out.post[d - 2] = range.post;
     }
   }
-  if (conv->op.mixes) { // channels were counted as one element
+  if (main->op.mixes) { // channels were counted as one element
     x->dim[1] = out.read.dim[1] = (sdg_range_t){
-        0, sdg_placement_extent(&tagging->placement[conv->spec.x], 1)};
-    y->dim[1] = (sdg_range_t){0, conv->spec.y_channels};
+        0, sdg_placement_extent(&tagging->placement[main->spec.x], 1)};
+    y->dim[1] = (sdg_range_t){0, main->spec.y_channels};
   }
   // Without the rows behind the last window.
   *x = sdg_box_intersect(x, &out.read);

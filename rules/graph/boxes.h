@@ -47,7 +47,7 @@ typedef struct sdg_graph_boxes {
 } sdg_graph_boxes_t;
 
 /* The graph's main op on split tensors; without one, windows of one element. */
-typedef struct sdg_graph_conv {
+typedef struct sdg_graph_main {
   const sdg_graph_pattern_t *pattern;
   sdg_window_spec_t spec;
   sdg_window_op_t op;
@@ -55,30 +55,30 @@ typedef struct sdg_graph_conv {
    * rows of zeros in place of unequal ones. Without ops in front of the
    * convolution these rows belong to level X. */
   bool zero_rows;
-} sdg_graph_conv_t;
+} sdg_graph_main_t;
 
 /* The errors of sdg_window_op_init, and SDG_E_OPERANDS_DIFFER if a tensor is
  * not split as the main op's on its level. */
-sdg_status_t sdg_graph_conv_init(const sdg_call_t *call,
+sdg_status_t sdg_graph_main_init(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
-                                 sdg_graph_conv_t *out) SDG_MUST_CHECK;
-void sdg_graph_conv_fini(sdg_graph_conv_t *conv);
+                                 sdg_graph_main_t *out) SDG_MUST_CHECK;
+void sdg_graph_main_fini(sdg_graph_main_t *main);
 
 /* The same in the whole view, where every rank has all of every tensor, and the
  * ranks share the results. *out_can is false, and nothing is filled, if they
  * cannot. `io_tagging` gets the placement of a data gradient, which the caller
- * frees with the conv. */
-sdg_status_t sdg_graph_conv_init_whole(const sdg_call_t *call,
+ * frees with it. */
+sdg_status_t sdg_graph_main_init_whole(const sdg_call_t *call,
                                        sdg_tagging_t *io_tagging,
-                                       sdg_graph_conv_t *out,
+                                       sdg_graph_main_t *out,
                                        bool *out_can) SDG_MUST_CHECK;
 /* The placement of the results; NULL for a filter gradient, which every rank
  * gets in full. */
-const sdg_placement_t *sdg_graph_result_place(const sdg_graph_conv_t *conv,
+const sdg_placement_t *sdg_graph_result_place(const sdg_graph_main_t *main,
                                               const sdg_tagging_t *tagging);
 
 /* The boxes of a rank of the job. A rank without results has empty ones. */
-sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_conv_t *conv,
+sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_main_t *main,
                                   const sdg_tagging_t *tagging, int rank);
 
 /* The box of operand `index` on a level whose box is `box`: dimensions of

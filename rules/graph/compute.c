@@ -76,7 +76,7 @@ sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m, int *out_refusal) {
     return part_open(m, SDG_GRAPH_ALL, &m->call_index, out_refusal);
   // Ops in front of the convolution would change rows of zeros.
   SDG_TRY(sdg_plan_scratch(m->plan, &m->boxes.read,
-                           m->operand_slab[m->conv.spec.x], &m->prologue_slab));
+                           m->operand_slab[m->main.spec.x], &m->prologue_slab));
   SDG_TRY(part_open(m, SDG_GRAPH_PROLOGUE, &m->prologue_index, out_refusal));
   return *out_refusal
              ? SDG_OK

@@ -40,7 +40,7 @@ static int operand_of(const sdg_graph_pattern_t *p, int t) {
 
 int sdg_graph_slot_find(const sdg_graph_maker_t *m, int t,
                         sdg_graph_level_t level, sdg_box_t *out_box) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   int operand = operand_of(p, t);
   if (operand >= 0) {
     *out_box = box_of(m, operand, level);
@@ -57,20 +57,20 @@ int sdg_graph_slot_find(const sdg_graph_maker_t *m, int t,
 
 // Those of all that is computed of the main op's result.
 static void result_extents(const sdg_graph_maker_t *m, int64_t *out) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   if (p->result >= 0) {
     sdg_graph_operand_extents(m->call, m->tagging, p->result, out);
     return;
   }
-  for (int d = 0; d < m->conv.op.dims; d++)
-    out[d] = sdg_placement_extent(&m->conv.op.y_placement, d);
+  for (int d = 0; d < m->main.op.dims; d++)
+    out[d] = sdg_placement_extent(&m->main.op.y_placement, d);
 }
 
 // Global extents of all tensors: those of operands are known, pointwise ops
 // pass on the larger one of their inputs'.
 void sdg_graph_extents_find(const sdg_graph_maker_t *m,
                             int64_t (*extent)[SDG_DIMS_MAX]) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   const sdg_graph_t *graph = p->graph;
   for (int t = 0; t < graph->tensor_count; t++) {
     int operand = operand_of(p, t);
@@ -117,7 +117,7 @@ static void virtual_stride(const sdg_graph_maker_t *m,
 
 static void shape_fill(const sdg_graph_maker_t *m, int t,
                        sdg_graph_level_t level, const int64_t *extent) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   const sdg_graph_tensor_t *tensor = &p->graph->tensor[t];
   sdg_graph_shape_t *shape = &m->extents->shape[t][level];
   const sdg_box_t *box = &m->boxes.level[level];
@@ -132,7 +132,7 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
     return;
   if (slab_index < 0) {
     for (int d = 0; d < tensor->rank && level != SDG_GRAPH_LEVEL_W; d++)
-      if (d != 1 || !m->conv.op.mixes)
+      if (d != 1 || !m->main.op.mixes)
         shape->dim[d] = extent[d] == 1 ? 1 : box->dim[d].hi - box->dim[d].lo;
     virtual_stride(m, tensor, shape);
     return;
@@ -140,7 +140,7 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
   const sdg_slab_t *slab = &m->plan->slab[slab_index];
   int64_t offset = 0; // elements
   if (slab_index == m->prologue_slab) {
-    shape->type = m->call->operand[m->conv.spec.x].type;
+    shape->type = m->call->operand[m->main.spec.x].type;
     shape->is_virtual = false;
   }
   memcpy(shape->stride, slab->stride, sizeof shape->stride);
@@ -153,7 +153,7 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
 }
 
 sdg_status_t sdg_graph_extents_fill(sdg_graph_maker_t *m) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   int64_t(*extent)[SDG_DIMS_MAX];
   SDG_TRY(SDG_ALLOCATE(extent, p->graph->tensor_count, "a plan"));
   sdg_graph_extents_find(m, extent);

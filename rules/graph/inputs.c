@@ -22,17 +22,17 @@ static sdg_status_t transfer_fill(const sdg_graph_maker_t *m,
   sdg_box_t *owned;
   SDG_TRY(SDG_ALLOCATE(owned, 2 * ranks, "boxes of %d ranks", tagging->ranks));
   sdg_box_t *need = owned + ranks;
-  for (int d = 0; d < m->conv.op.dims; d++)
-    if (m->conv.op.dim[d].wrap)
-      period[d] = m->conv.op.dim[d].x_extent;
+  for (int d = 0; d < m->main.op.dims; d++)
+    if (m->main.op.dim[d].wrap)
+      period[d] = m->main.op.dim[d].x_extent;
   for (int r = 0; r < tagging->ranks; r++) {
     int rank = tagging->rank_list[r];
-    sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->conv, tagging, rank);
+    sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->main, tagging, rank);
     owned[r] = own_box(m, input->operand, rank);
     sdg_box_t *box = &boxes.level[input->level];
-    if (m->conv.zero_rows && input->level == SDG_GRAPH_LEVEL_X) {
+    if (m->main.zero_rows && input->level == SDG_GRAPH_LEVEL_X) {
       // Rows of zeros come from nowhere.
-      sdg_box_t domain = sdg_window_op_domain(&m->conv.op, box);
+      sdg_box_t domain = sdg_window_op_domain(&m->main.op, box);
       *box = sdg_box_intersect(box, &domain);
     }
     need[r] = sdg_graph_operand_box(m->call, tagging, input->operand, box);
@@ -75,7 +75,7 @@ static sdg_status_t input_add(sdg_graph_maker_t *m, int index,
 
 // In the shard view results have memory for the rank's own rows only.
 static sdg_status_t result_add(sdg_graph_maker_t *m, int index) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   const sdg_box_t *box = &m->boxes.level[SDG_GRAPH_LEVEL_X];
   unsigned levels = p->tensor_levels[p->operand[index]];
   if (m->whole || !p->whole_windows || (levels & SDG_GRAPH_SUM) ||
@@ -95,7 +95,7 @@ sdg_status_t sdg_graph_results_close(sdg_graph_maker_t *m) {
 }
 
 sdg_status_t sdg_graph_inputs_open(sdg_graph_maker_t *m) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   for (int i = 0; i < m->call->operands; i++) {
     sdg_box_t own = own_box(m, i, m->tagging->rank);
     SDG_TRY(sdg_plan_operand(m->plan, m->call, i, &own, &m->operand_slab[i]));
@@ -127,8 +127,8 @@ sdg_status_t sdg_graph_inputs_assemble(sdg_graph_maker_t *m) {
     if (input->assembled < 0)
       continue;
     sdg_box_t domain = m->plan->slab[input->assembled].box;
-    if (m->conv.zero_rows)
-      domain = sdg_window_op_domain(&m->conv.op, &domain);
+    if (m->main.zero_rows)
+      domain = sdg_window_op_domain(&m->main.op, &domain);
     SDG_TRY(sdg_window_assemble_own(m->plan, &input->transfer, &domain,
                                     input->own, input->assembled,
                                     SDG_COPY_ACTIVATION));

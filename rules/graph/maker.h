@@ -38,7 +38,7 @@ typedef struct sdg_graph_maker {
   const sdg_tagging_t *tagging;
   bool whole; /* view: every rank has all of every tensor */
   bool idle;  /* whole view: this rank computes nothing */
-  sdg_graph_conv_t conv;
+  sdg_graph_main_t main;
   sdg_graph_boxes_t boxes; /* this rank's */
   sdg_plan_t *plan;
   int operand_slab[SDG_OPERANDS_MAX];

@@ -12,7 +12,7 @@
 // The program's own execution is right: no rank needs rows of another, and this
 // one computes what the program's plan computes.
 static bool is_literal(const sdg_graph_maker_t *m) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   if (sdg_graph_sums_any(m))
     return false;
   for (int i = 0; i < m->inputs; i++)
@@ -55,7 +55,7 @@ static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
 
 // Rows across the ends of a dimension have several images in a gradient.
 static sdg_status_t period_check(const sdg_graph_maker_t *m) {
-  return sdg_window_op_wraps(&m->conv.op) && sdg_graph_is_back(m->conv.pattern)
+  return sdg_window_op_wraps(&m->main.op) && sdg_graph_is_back(m->main.pattern)
              ? sdg_fail(SDG_E_NO_RULE, "%s with a periodic dimension",
                         m->call->entry_name)
              : SDG_OK;
@@ -69,13 +69,13 @@ sdg_status_t sdg_graph_plan(const sdg_call_t *call,
   SDG_TRY(SDG_ALLOCATE(m, 1, "a plan"));
   m->call = call;
   m->tagging = tagging;
-  sdg_status_t status = sdg_graph_conv_init(call, tagging, &m->conv);
+  sdg_status_t status = sdg_graph_main_init(call, tagging, &m->main);
   if (status == SDG_OK) {
-    m->boxes = sdg_graph_boxes(&m->conv, tagging, tagging->rank);
+    m->boxes = sdg_graph_boxes(&m->main, tagging, tagging->rank);
     status = period_check(m);
     if (status == SDG_OK)
       status = steps_make(m, &literal);
-    sdg_graph_conv_fini(&m->conv);
+    sdg_graph_main_fini(&m->main);
     sdg_graph_inputs_fini(m);
     if (literal && status == SDG_OK) {
       sdg_plan_destroy(m->plan);

@@ -9,7 +9,7 @@
 
 /* Shard view. Collective over the agreement's group: the ranks agree that each
  * of them has a plan for its piece. SDG_E_GRAPH_ENGINE, on all ranks, if one
- * has none; the errors of sdg_graph_conv_init. */
+ * has none; the errors of sdg_graph_main_init. */
 sdg_status_t sdg_graph_plan(const sdg_call_t *call,
                             const sdg_tagging_t *tagging,
                             sdg_plan_t **out_plan) SDG_MUST_CHECK;

@@ -22,15 +22,15 @@ static void box_hull(const sdg_box_t *more, sdg_box_t *io_box) {
 // What each rank of the job reads of an input: its boxes on all levels.
 static sdg_status_t reads_fill(const sdg_graph_maker_t *m, sdg_share_t *share,
                                int index) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   unsigned levels = p->tensor_levels[p->operand[index]];
   sdg_box_t *box;
   if (levels >> SDG_GRAPH_LEVEL_W & 1)
     return SDG_OK; // all of it
   SDG_TRY(sdg_share_reads(share, index, &box));
   for (int r = 0; r < share->ranks; r++) {
-    sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->conv, m->tagging, r);
-    box[r].dims = m->conv.op.dims;
+    sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->main, m->tagging, r);
+    box[r].dims = m->main.op.dims;
     for (int level = 0; level < SDG_GRAPH_LEVEL_W; level++) {
       sdg_box_t need = sdg_graph_operand_box(m->call, m->tagging, index,
                                              &boxes.level[level]);
@@ -42,9 +42,9 @@ static sdg_status_t reads_fill(const sdg_graph_maker_t *m, sdg_share_t *share,
 }
 
 static sdg_status_t share_fill(const sdg_graph_maker_t *m, sdg_share_t *share) {
-  const sdg_placement_t *place = sdg_graph_result_place(&m->conv, m->tagging);
+  const sdg_placement_t *place = sdg_graph_result_place(&m->main, m->tagging);
   for (int i = 0; i < m->call->operands; i++) {
-    const sdg_graph_pattern_t *p = m->conv.pattern;
+    const sdg_graph_pattern_t *p = m->main.pattern;
     bool output = m->call->operand[i].is_output;
     bool sum = p->tensor_levels[p->operand[i]] & SDG_GRAPH_SUM;
     if (output && place && !sum)
@@ -85,7 +85,7 @@ static sdg_status_t whole_make(sdg_graph_maker_t *m, int *out_refusal) {
 static sdg_status_t share_make(sdg_graph_maker_t *m, sdg_plan_t **out_plan) {
   sdg_share_t *share;
   int refusal = 0;
-  m->boxes = sdg_graph_boxes(&m->conv, m->tagging, m->tagging->rank);
+  m->boxes = sdg_graph_boxes(&m->main, m->tagging, m->tagging->rank);
   SDG_TRY(sdg_share_create(sdg_mesh_ranks(m->tagging->mesh), &share));
   sdg_status_t status = share_fill(m, share);
   if (status == SDG_OK)
@@ -116,12 +116,12 @@ sdg_status_t sdg_graph_share(const sdg_call_t *call,
   m->tagging = &all->placed;
   m->whole = true;
   sdg_status_t status =
-      sdg_graph_conv_init_whole(call, &all->placed, &m->conv, &can);
+      sdg_graph_main_init_whole(call, &all->placed, &m->main, &can);
   if (status == SDG_OK && can) {
     status = share_make(m, out_plan);
-    sdg_graph_conv_fini(&m->conv);
-    if (sdg_graph_is_back(m->conv.pattern))
-      sdg_placement_fini(&all->placed.placement[m->conv.spec.x]);
+    sdg_graph_main_fini(&m->main);
+    if (sdg_graph_is_back(m->main.pattern))
+      sdg_placement_fini(&all->placed.placement[m->main.spec.x]);
   }
   free(m->extents);
   free(all);

@@ -52,15 +52,15 @@ static cudnnReduceTensorOp_t op_of(const sdg_graph_pattern_t *p, int index) {
 // ---- where the piece writes ------------------------------------------------
 
 static const sdg_placement_t *level_place(const sdg_graph_maker_t *m) {
-  return m->conv.pattern->after == SDG_GRAPH_LEVEL_X
-             ? &m->tagging->placement[m->conv.spec.x]
-             : &m->conv.op.y_placement;
+  return m->main.pattern->after == SDG_GRAPH_LEVEL_X
+             ? &m->tagging->placement[m->main.spec.x]
+             : &m->main.op.y_placement;
 }
 
 // The global extents of what the sum `index` is a sum of.
 static sdg_status_t summed_extents(const sdg_graph_maker_t *m, int index,
                                    int64_t *out) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   const sdg_graph_node_t *node = &p->graph->node[p->writer[p->operand[index]]];
   int64_t(*extent)[SDG_DIMS_MAX];
   SDG_TRY(SDG_ALLOCATE(extent, p->graph->tensor_count, "a plan"));
@@ -77,7 +77,7 @@ static sdg_status_t summed_extents(const sdg_graph_maker_t *m, int index,
 // statistics.
 static sdg_status_t ones_check(const sdg_graph_maker_t *m, int index,
                                const bool *reduced) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   const sdg_placement_t *like = level_place(m);
   const sdg_operand_t *operand = &m->call->operand[index];
   bool one_number = true;
@@ -102,13 +102,13 @@ static sdg_status_t reduction_open(sdg_graph_maker_t *m, int index,
                                    sdg_graph_sum_t *sum) {
   const sdg_placement_t *like = level_place(m);
   const sdg_operand_t *operand = &m->call->operand[index];
-  const sdg_box_t *own = &m->boxes.level[m->conv.pattern->after];
+  const sdg_box_t *own = &m->boxes.level[m->main.pattern->after];
   bool reduced[SDG_DIMS_MAX] = {false};
   int64_t extent[SDG_DIMS_MAX], summed[SDG_DIMS_MAX];
   sdg_graph_operand_extents(m->call, m->tagging, index, extent);
   SDG_TRY(summed_extents(m, index, summed));
   *sum = (sdg_graph_sum_t){.operand = index,
-                           .op = op_of(m->conv.pattern, index),
+                           .op = op_of(m->main.pattern, index),
                            .part = m->operand_slab[index],
                            .field.dims = like->dims,
                            .along = -1};
@@ -150,7 +150,7 @@ static sdg_status_t gradient_open(sdg_graph_maker_t *m, int index,
 }
 
 sdg_status_t sdg_graph_sums_open(sdg_graph_maker_t *m) {
-  const sdg_graph_pattern_t *p = m->conv.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
   for (int i = 0; i < m->call->operands; i++) {
     if (!m->call->operand[i].is_output)
       continue;
