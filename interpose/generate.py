@@ -1087,7 +1087,8 @@ def probe(e):
                 f'    return ({e.ctype})result;', *watched(e, call), '}', head,
                 f'  if (LIKELY(sdg_tag_passes({plan}, '
                 'SDG_FAMILY_CONV_GRAPH) &&',
-                '             !sdg_hint_any() && !sdg_job_failed()))',
+                '             !sdg_hint_any() && !sdg_label_any_at() &&',
+                '             !sdg_job_failed()))',
                 f'    TAIL return {call};',
                 f'  TAIL return capture_{e.name}({e.arguments()});', '}', '']
     if e.kind == 'text':
@@ -1143,7 +1144,7 @@ def probes_c(entries):
            '#include "interpose/capture.h"', '#include "interpose/graph/execute.h"',
            '#include "interpose/slot.h"',
            '#include "rules/vendor/args.h"', '#include "rules/vendor/writes.h"',
-           '#include "src/comm/comm.h"', '#include "src/exchange/graph.h"', '#include "src/geometry/hint.h"',
+           '#include "src/comm/comm.h"', '#include "src/exchange/graph.h"', '#include "src/geometry/hint.h"', '#include "rules/place/label.h"',
            '#include "src/job/job.h"', '#include "src/call/tag.h"', '#pragma GCC visibility pop', '',
            '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
            '#define COLD __attribute__((noinline, cold))',

@@ -106,6 +106,14 @@ SUNDOG_API int sundog_untag(const void *descriptor);
  *   sundog_tag_range(t, bytes, "local");
  *       each rank's own product
  *
+ * A text without semicolons says how a tensor is split that begins in this
+ * memory and that a graph (cudnnBackendExecute) reads or writes. It tells
+ * tensors apart that share a plan; one tensor of an execution suffices, as with
+ * sundog_tag():
+ *
+ *   sundog_tag_range(x, bytes, "H:y");
+ *   sundog_tag_range(x, bytes, "local");
+ *
  * The text has at most 95 characters. Products that it does not describe
  * completely fail with 621, 622 or 623.
  *

@@ -12,6 +12,7 @@
 #include "rules/observe/inspect.h"
 #include "rules/observe/observe.h"
 #include "rules/observe/values.h"
+#include "rules/place/label.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
 #include "src/base/options.h"
@@ -71,7 +72,7 @@ static bool passes(const sdg_call_t *call) {
     if (sdg_role_is_activation(call->operand[i].role) &&
         !sdg_tag_passes(call->operand[i].descriptor, call->family))
       return false;
-  return !sdg_setup_is_whole();
+  return !sdg_setup_is_whole() && !sdg_label_any_at();
 }
 
 // What the graph uses of the program's memory. The workspace's size is not
@@ -107,7 +108,12 @@ static int judge(int entry, cudnnHandle_t handle,
                  const sdg_graph_execution_t *execution) {
   sdg_call_t call;
   sdg_memory_access_t memory;
-  sdg_graph_call_init(execution, entry, handle, &call);
+  sdg_status_t status = sdg_graph_call_init(execution, entry, handle, &call);
+  if (status != SDG_OK) {
+    (void)sdg_job_fail(status);
+    sdg_report_fail();
+    return CUDNN_STATUS_ALLOC_FAILED;
+  }
   if (is_warm_up(execution, &call))
     return -1;
   if (sdg_setup_is_whole()) {
@@ -152,7 +158,8 @@ static void observe(int entry, cudnnHandle_t handle,
     sdg_inspect_opaque(sdg_entry[entry].name);
     return;
   }
-  sdg_graph_call_init(execution, entry, handle, &call);
+  if (sdg_graph_call_init(execution, entry, handle, &call) != SDG_OK)
+    return;
   sdg_observe_begin(&call, sdg_registry_knows);
   if (sdg_values_wanted())
     sdg_values_expect(&call, NULL);

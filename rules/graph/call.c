@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "src/call/range.h"
+#include "rules/place/label.h"
 #include "src/call/tag.h"
 
 static sdg_family_t family_of(const sdg_graph_pattern_t *pattern) {
@@ -23,21 +23,27 @@ static sdg_family_t family_of(const sdg_graph_pattern_t *pattern) {
   return SDG_FAMILY_CONV_GRAPH;
 }
 
-static void operand_init(const sdg_graph_execution_t *execution, int index,
-                         sdg_operand_t *out) {
-  const sdg_graph_pattern_t *pattern = execution->pattern;
+static sdg_status_t operand_init(const sdg_graph_execution_t *execution,
+                                 int index, sdg_operand_t *out) {
+  sdg_graph_pattern_t *pattern = execution->pattern;
   int t = pattern->operand[index];
   const sdg_graph_tensor_t *tensor = &pattern->graph->tensor[t];
-  uint64_t generation = sdg_tag_generation(tensor);
   sdg_role_t role = pattern->role[index];
+  const sdg_tag_label_t *tag =
+      sdg_role_is_activation(role) ? sdg_label_at(execution->pointer[t]) : NULL;
+  const void *key =
+      tag ? sdg_graph_tagged_get(execution->pattern, t, tag) : tensor;
+  if (!key)
+    return sdg_fail(SDG_E_NO_MEMORY, "a tag of memory");
+  uint64_t generation = sdg_tag_generation(key);
   bool filter = role == SDG_ROLE_W || role == SDG_ROLE_DW;
   *out = (sdg_operand_t){
       .role = role,
       .is_output = pattern->writer[t] >= 0,
       .kind = filter ? SDG_OPERAND_FILTER : SDG_OPERAND_TENSOR,
-      .descriptor = tensor,
+      .descriptor = key,
       .generation = generation,
-      .label = sdg_tag_label(tensor, generation),
+      .label = sdg_tag_label(key, generation),
       .data = execution->pointer[t],
       .descriptor_at = SDG_NOWHERE,
       .data_at = SDG_NOWHERE,
@@ -47,10 +53,12 @@ static void operand_init(const sdg_graph_execution_t *execution, int index,
   };
   memcpy(out->extent, tensor->dim, sizeof(int64_t) * (size_t)tensor->rank);
   memcpy(out->stride, tensor->stride, sizeof(int64_t) * (size_t)tensor->rank);
+  return SDG_OK;
 }
 
-void sdg_graph_call_init(const sdg_graph_execution_t *execution, int entry,
-                         cudnnHandle_t handle, sdg_call_t *out) {
+sdg_status_t sdg_graph_call_init(const sdg_graph_execution_t *execution,
+                                 int entry, cudnnHandle_t handle,
+                                 sdg_call_t *out) {
   const sdg_graph_pattern_t *pattern = execution->pattern;
   out->entry = entry;
   out->entry_name = pattern->name;
@@ -68,5 +76,6 @@ void sdg_graph_call_init(const sdg_graph_execution_t *execution, int entry,
   out->refused = false;
   out->operands = pattern->operands;
   for (int i = 0; i < pattern->operands; i++)
-    operand_init(execution, i, &out->operand[i]);
+    SDG_TRY(operand_init(execution, i, &out->operand[i]));
+  return SDG_OK;
 }

@@ -21,10 +21,10 @@ typedef struct sdg_graph_execution {
 
 /* Fills the call but for entry, entry_name's table row and memory. The graph
  * can be split (pattern->lacks is NULL). `execution` must live as long as the
- * call.
- */
-void sdg_graph_call_init(const sdg_graph_execution_t *execution, int entry,
-                         cudnnHandle_t handle, sdg_call_t *out);
+ * call. SDG_E_NO_MEMORY. */
+sdg_status_t sdg_graph_call_init(const sdg_graph_execution_t *execution,
+                                 int entry, cudnnHandle_t handle,
+                                 sdg_call_t *out) SDG_MUST_CHECK;
 
 /* The execution behind a call. */
 static inline const sdg_graph_execution_t *

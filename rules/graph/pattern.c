@@ -367,6 +367,7 @@ void sdg_graph_pattern_release(sdg_graph_pattern_t *p) {
     return;
   for (int t = 0; t < p->graph->tensor_count && !p->lacks; t++)
     sdg_tag_forget(&p->graph->tensor[t]);
+  sdg_graph_tagged_fini(p);
   sdg_graph_release(p->graph);
   free(p->tensor_levels);
   free(p->node_levels);

@@ -11,6 +11,7 @@
 
 #include "src/base/status.h"
 #include "src/call/call.h"
+#include "src/call/tag.h"
 #include "src/graph/graph.h"
 
 typedef enum sdg_graph_level {
@@ -70,6 +71,7 @@ typedef struct sdg_graph_pattern {
   int operand[SDG_OPERANDS_MAX]; /* tensor of each */
   sdg_role_t role[SDG_OPERANDS_MAX];
   int result; /* the largest operand that is written and no sum; -1: none */
+  struct sdg_graph_tagged *tagged; /* rules/graph/tagged.c */
   /* Atomic, rules/graph/clock.h: plans that were made of it; whether the ranks
    * take the program to compare them. */
   int plans;
@@ -97,6 +99,14 @@ static inline bool sdg_graph_is_back(const sdg_graph_pattern_t *pattern) {
 static inline bool sdg_graph_mixes(const sdg_graph_pattern_t *pattern) {
   return pattern->kind <= SDG_GRAPH_WGRAD;
 }
+/* What stands for tensor `t` in the tag table where its memory has a label
+ * (sundog_tag_range): tensors with another label, or with none, are others,
+ * although a plan is about all of them. NULL when memory is short. Any thread.
+ */
+const void *sdg_graph_tagged_get(sdg_graph_pattern_t *pattern, int t,
+                                 const sdg_tag_label_t *label);
+void sdg_graph_tagged_fini(sdg_graph_pattern_t *pattern);
+
 /* Whether ops compute what the main op reads as its x. */
 bool sdg_graph_has_prologue(const sdg_graph_pattern_t *pattern);
 /* Whether a node is a reduction or statistics. */

@@ -25,6 +25,7 @@ typedef struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static entry_t *entries;
 static atomic_bool splits;
+atomic_bool sdg_label_memory;
 
 static sdg_status_t section_check(const sdg_rules_t *rules,
                                   const sdg_section_t *section) {
@@ -121,6 +122,27 @@ sdg_status_t sdg_label_placement(const char *text,
              : SDG_OK;
 }
 
+// Whether a tag of memory may be about a product of matrices. "N:y" and "local"
+// may, and may be about a graph's tensor, too.
+static bool may_multiply(const char *text) {
+  return strchr(text, ';') || strpbrk(text, "MK") || !strpbrk(text, "CDHW");
+}
+
+const sdg_tag_label_t *sdg_label_at(const void *at) {
+  const sdg_rules_t *rules;
+  entry_t *entry;
+  const sdg_tag_label_t *label =
+      sdg_label_any_at() ? sdg_range_label(at) : NULL;
+  if (!label || strchr(label->text, ';'))
+    return NULL;
+  if (!((const entry_t *)label)->product)
+    return label;
+  return sdg_setup_rules(&rules) == SDG_OK &&
+                 entry_get(rules, label->text, false, &entry) == SDG_OK
+             ? &entry->label
+             : NULL;
+}
+
 sdg_status_t sdg_label_set_range(const void *at, size_t bytes,
                                  const char *text) {
   const sdg_rules_t *rules;
@@ -130,8 +152,11 @@ sdg_status_t sdg_label_set_range(const void *at, size_t bytes,
   if (!text)
     return sdg_range_set(at, bytes, NULL);
   SDG_TRY(sdg_setup_rules(&rules));
-  SDG_TRY(entry_get(rules, text, true, &entry));
-  return sdg_range_set(at, bytes, &entry->label);
+  SDG_TRY(entry_get(rules, text, may_multiply(text), &entry));
+  SDG_TRY(sdg_range_set(at, bytes, &entry->label));
+  if (!strchr(text, ';'))
+    atomic_store(&sdg_label_memory, true);
+  return SDG_OK;
 }
 
 const sdg_section_t *sdg_label_section(const sdg_operand_t *operand) {

@@ -4,6 +4,8 @@
 #ifndef SDG_RULES_PLACE_LABEL_H
 #define SDG_RULES_PLACE_LABEL_H
 
+#include <stdatomic.h>
+
 #include "rules/file/file.h"
 #include "src/call/call.h"
 #include "src/call/tag.h"
@@ -21,10 +23,22 @@ sdg_status_t
 sdg_label_placement(const char *text,
                     const sdg_tag_label_t **out_label) SDG_MUST_CHECK;
 
-/* Tags memory, as sdg_range_set. `text` is read by sdg_rules_product; NULL
- * removes the tag. SDG_E_TAG and the faults of rules. */
+/* Tags memory, as sdg_range_set. `text` is read by sdg_rules_product if it may
+ * be about a product (it has a semicolon, or splits none of C, D, H and W), by
+ * sdg_rules_label otherwise; NULL removes the tag. SDG_E_TAG and the faults of
+ * rules. */
 sdg_status_t sdg_label_set_range(const void *at, size_t bytes,
                                  const char *text) SDG_MUST_CHECK;
+
+/* The label of a graph's tensor that lies there: a tag of memory that is about
+ * a tensor's dimensions, or "local"; NULL: none. Lives as long as the process.
+ */
+const sdg_tag_label_t *sdg_label_at(const void *at);
+/* True once memory has such a tag. Takes no lock. */
+extern atomic_bool sdg_label_memory;
+static inline bool sdg_label_any_at(void) {
+  return atomic_load_explicit(&sdg_label_memory, memory_order_relaxed);
+}
 
 /* The section of an operand's label; NULL without a label. */
 const sdg_section_t *sdg_label_section(const sdg_operand_t *operand);

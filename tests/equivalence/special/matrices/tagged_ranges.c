@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
   wrong += multiply("elsewhere", terms, 0, N, from, to);
   wrong += tag(c, bytes, NULL) != 0;
   wrong += multiply("taken off", terms, 0, N, from, to);
-  wrong += tag(c, bytes, "H:y") != 108;
+  wrong += tag(c, bytes, "H:y; sizes = piece") != 108;
   wrong += tag(c, bytes, "K:y; d = N:y") != 107;
   wrong += tag(c, bytes, "M:y; c = N:y") != 108;
   wrong += tag(NULL, bytes, "K:y") != 609;
