@@ -47,6 +47,21 @@ static cudnnStatus_t check_sum(host_object_t *how, int at, int64_t x, int64_t w,
   return CUDNN_STATUS_SUCCESS;
 }
 
+// A filter has no room between its elements, in any order of dimensions.
+static cudnnStatus_t check_dense(host_object_t *op,
+                                 cudnnBackendAttributeName_t name) {
+  host_object_t *tensor = host_object_child(op, name);
+  host_extents_t extents = host_extents_of(op, name);
+  int64_t count = 1, last = 0;
+  for (int i = 0; i < extents.rank; i++) {
+    count *= extents.dim[i];
+    last += (extents.dim[i] - 1) *
+            host_list_at(tensor, CUDNN_ATTR_TENSOR_STRIDES, i, 0);
+  }
+  REFUSE_IF(count > 0 && last >= count, CUDNN_STATUS_BAD_PARAM);
+  return CUDNN_STATUS_SUCCESS;
+}
+
 static cudnnStatus_t check_op(host_object_t *op,
                               cudnnBackendAttributeName_t x_name,
                               cudnnBackendAttributeName_t w_name,
@@ -75,7 +90,7 @@ static cudnnStatus_t check_op(host_object_t *op,
     if (status)
       return status;
   }
-  return CUDNN_STATUS_SUCCESS;
+  return check_dense(op, w_name);
 }
 
 cudnnStatus_t host_check_forward(host_object_t *op) {
