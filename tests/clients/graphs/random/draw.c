@@ -88,8 +88,11 @@ static void sum_add(graph_t *g, int x) {
       CUDNN_REDUCE_TENSOR_ADD, CUDNN_REDUCE_TENSOR_MAX, CUDNN_REDUCE_TENSOR_MIN,
       CUDNN_REDUCE_TENSOR_AMAX};
   int64_t dim[DIMS] = {1, 1, 1, 1, 1};
+  bool channels = in(0, 1); // an H100 keeps these, or nothing
   for (int d = 0; d < g->dims; d++)
-    dim[d] = in(0, 2) ? 1 : g->tensor[x].whole[d];
+    dim[d] = (asked.for_hopper ? d != 1 || channels : in(0, 2) != 0)
+                 ? 1
+                 : g->tensor[x].whole[d];
   int y = tensor_add(g, dim, false, true);
   g->tensor[y].type = CUDNN_DATA_FLOAT;
   g->sum[g->sums++] = (sum_t){ops[in(0, 3)], x, y, -1};
@@ -112,7 +115,10 @@ static void extents_draw(graph_t *g, int64_t (*dim)[DIMS]) {
       g->main == MAIN_CONV ? in(1, 3) * g->groups : dim[X][1];
   for (int d = 2; d < g->dims; d++) {
     dim[W][d] = g->main == MAIN_NONE ? 1 : in(1, 4);
-    g->step[d] = g->main == MAIN_NONE || in(0, 2) ? 1 : in(2, 3);
+    g->step[d] =
+        g->main == MAIN_NONE || in(0, 2) || (asked.for_hopper && g->kind == X)
+            ? 1
+            : in(2, 3);
     g->dilation[d] = g->main != MAIN_CONV || in(0, 2) ? 1 : 2;
     int64_t span = g->dilation[d] * (dim[W][d] - 1) + 1;
     int64_t sum = in(span > g->step[d] ? span - g->step[d] : 0, span - 1);
@@ -171,17 +177,18 @@ graph_t graph_draw(uint64_t seed) {
   state = seed * 0x9e3779b97f4a7c15u + 1;
   for (int i = 0; i < 8; i++)
     (void)in(0, 1);
-  int least = asked.split == 'D'                   ? 5
-              : asked.split == 'H' || asked.second ? 4
-                                                   : 3;
+  int least = asked.split == 'D'                                       ? 5
+              : asked.split == 'H' || asked.second || asked.for_hopper ? 4
+                                                                       : 3;
   g.dims = (int)in(g.main == MAIN_POOL && least < 4 ? 4 : least, DIMS);
   g.kind = kind_draw();
-  g.last = in(0, 1);
-  g.groups = in(0, 3) ? 1 : 2;
+  g.last = in(0, 1) || asked.for_hopper;
+  g.groups = in(0, 3) || asked.for_hopper ? 1 : 2;
   int64_t dim[CONV_TENSORS][DIMS];
   extents_draw(&g, dim);
   int length = g.kind == W ? 0 : (int)in(0, CHAIN);
-  bool prologue = g.kind != X && in(0, 2) == 0;
+  bool prologue =
+      (asked.for_hopper ? g.kind == Y : g.kind != X) && in(0, 2) == 0;
   if (g.main == MAIN_NONE) {
     int x = tensor_add(&g, dim[X], false, false);
     g.conv[X] = g.conv[Y] = x;
@@ -201,7 +208,8 @@ graph_t graph_draw(uint64_t seed) {
   g.before = g.ops;
   bool is_virtual = length > 0 && in(0, 3);
   g.conv[g.kind] = tensor_add(&g, dim[g.kind], is_virtual, true);
-  if (!is_virtual && g.kind != W && g.main == MAIN_CONV && in(0, 3) == 0)
+  if (!is_virtual && g.kind != W && g.main == MAIN_CONV && in(0, 3) == 0 &&
+      !asked.for_hopper)
     old_values(&g, &g.tensor[g.conv[g.kind]]);
   int end = chain(&g, g.conv[g.kind], length, true, g.kind == Y ? own : -1);
   bool refused = g.main == MAIN_POOL && g.kind == X && g.indices < 0 &&

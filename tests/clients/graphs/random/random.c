@@ -5,13 +5,14 @@
 //   may be written, too] [-> reductions].
 //
 // usage: random DIMENSION FIRST COUNT [pool | pointwise | statistics | half |
-//               wrap | ones]...
+//               wrap | ones | hopper]...
 //   DIMENSION  N, C, D, H or W: with LAYER_VIEW=shard each rank (SUNDOG_RANK of
 //              SUNDOG_SIZE) has its piece of it. Two of them, as HW: the second
 //              is split over pairs of ranks that follow one another
 //   FIRST      seed of the first graph; COUNT: how many
 //   pool       poolings in place of convolutions; pointwise: neither
 //   half       tensors with memory are in half, but for sums
+//   hopper     graphs that have an engine on an H100, mostly
 //   ones       of three ranks each has one sample; without reductions
 //   wrap       the dimension is periodic: wrap = DIMENSION in the rules
 //   statistics graphs may end in GEN_STATS, which a GPU takes in half only
@@ -95,6 +96,7 @@ int main(int words, char **word) {
     asked.wraps |= strcmp(word[i], "wrap") == 0;
     asked.in_half |= strcmp(word[i], "half") == 0;
     asked.ones |= strcmp(word[i], "ones") == 0;
+    asked.for_hopper |= strcmp(word[i], "hopper") == 0;
     if (strcmp(word[i], "pool") == 0)
       asked.main = MAIN_POOL;
     if (strcmp(word[i], "pointwise") == 0)

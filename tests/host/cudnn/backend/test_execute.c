@@ -40,11 +40,12 @@ static descriptor_t create(cudnnBackendDescriptorType_t kind) {
 
 typedef enum { IN_MEMORY, VIRTUAL, BY_VALUE } place_t;
 
+/* In NHWC, as an H100 wants it of chains. */
 static descriptor_t tensor(int64_t uid, place_t place, int64_t n, int64_t c,
                            int64_t h, int64_t w) {
   descriptor_t made = create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   int type = CUDNN_DATA_FLOAT;
-  int64_t dim[] = {n, c, h, w}, stride[] = {c * h * w, h * w, w, 1};
+  int64_t dim[] = {n, c, h, w}, stride[] = {c * h * w, 1, w * c, c};
   int64_t alignment = 4;
   bool yes = true;
   SET(made, TENSOR_DATA_TYPE, DATA_TYPE, 1, &type);
@@ -209,8 +210,8 @@ static float at(int n, int k, int row, int column, float scale) {
       for (int j = 0; j < KERNEL; j++) {
         int r = row + i - 1, s = column + j - 1;
         if (r >= 0 && r < SIDE && s >= 0 && s < SIDE)
-          sum += x[((n * C + c) * SIDE + r) * SIDE + s] *
-                 w[((k * C + c) * KERNEL + i) * KERNEL + j];
+          sum += x[((n * SIDE + r) * SIDE + s) * C + c] *
+                 w[((k * KERNEL + i) * KERNEL + j) * C + c];
       }
   sum = scale * sum + b[k];
   return sum > 0 ? sum : 0;
@@ -220,9 +221,9 @@ static void check(const void *y, float scale) {
   static float found[Y_COUNT];
   OK(cudaMemcpy(found, y, sizeof found, cudaMemcpyDeviceToHost));
   for (int n = 0, i = 0; n < N; n++)
-    for (int k = 0; k < K; k++)
-      for (int row = 0; row < SIDE; row++)
-        for (int column = 0; column < SIDE; column++, i++)
+    for (int row = 0; row < SIDE; row++)
+      for (int column = 0; column < SIDE; column++)
+        for (int k = 0; k < K; k++, i++)
           REQUIRE_MSG(found[i] == at(n, k, row, column, scale),
                       "[%d,%d,%d,%d] is %g, not %g", n, k, row, column,
                       (double)found[i], (double)at(n, k, row, column, scale));

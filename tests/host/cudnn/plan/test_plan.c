@@ -200,14 +200,14 @@ START_TEST(other_engines_and_values_are_refused) {
 }
 END_TEST
 
-// Statistics want halves in NHWC and equal paddings.
+// test_rules.c has each rule.
 START_TEST(what_has_no_engine_on_an_h100_is_refused) {
   sdg_graph_t *graph = graph_of("statistics");
   ck_assert_ptr_null(host_plan_refuses(graph));
-  for (int i = 0; i < graph->node[0].parameter_count; i++)
-    if (graph->node[0].parameter[i].name ==
-        CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)
-      graph->node[0].parameter[i].value[0].integer++;
+  int sum = sdg_graph_operand(&graph->node[graph->node_count - 1],
+                              CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC);
+  ck_assert_int_ge(sum, 0);
+  graph->tensor[sum].type = CUDNN_DATA_HALF;
   ck_assert_ptr_nonnull(host_plan_refuses(graph));
   sdg_graph_config_t config;
   ck_assert_int_eq(host_plan_configs(graph, CUDNN_HEUR_MODE_A, 1, &config), 0);
