@@ -237,7 +237,8 @@ END_TEST
 
 START_TEST(the_host_devices_names_are_known) {
   char *environment[] = {"SUNDOG_HOST_ENGINE=onednn", "SUNDOG_HOST_MEMORY=1",
-                         "SUNDOG_HOST_POISON=1", NULL};
+                         "SUNDOG_HOST_POISON=1",
+                         "SUNDOG_HOST_GRAPHS=graphs.txt", NULL};
   ck_assert_int_eq((int)sdg_options_load(environment), 0);
   ck_assert(!sdg_options_asked(sdg_options_get()));
 }

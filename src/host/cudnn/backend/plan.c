@@ -51,6 +51,7 @@ cudnnStatus_t host_finalize_heuristic(host_object_t *heuristic) {
       heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_INSTANT);
   sdg_graph_config_t *config = calloc(RESULTS, sizeof *config);
   REFUSE_IF(!config, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
+  host_plan_record(graph->graph);
   int count = host_plan_configs(graph->graph, mode, RESULTS, config);
   if (count > RESULTS)
     count = RESULTS;
@@ -78,6 +79,7 @@ static char *device_text(host_object_t *plan) {
 
 static cudnnStatus_t complete(host_object_t *plan, sdg_graph_t *graph,
                               const sdg_graph_config_t *config) {
+  host_plan_record(graph);
   cudnnStatus_t status = host_plan_check(graph, config);
   if (!status)
     status =

@@ -26,6 +26,11 @@ typedef struct {
  */
 const char *host_plan_refuses(const sdg_graph_t *graph);
 
+/* Appends the graph to the file SUNDOG_HOST_GRAPHS, if that is set: "taken" or
+ * the rule that it breaks, a tab, a plan's JSON, a line's end. Nothing for
+ * operations that JSON is not written of here. */
+void host_plan_record(const sdg_graph_t *graph);
+
 /* The number of engines for the graph; ids are in *out_ids (room for `room`).
  */
 int host_plan_engines(const sdg_graph_t *graph, int room, int64_t *out_ids);
