@@ -267,6 +267,30 @@ def steady(job, seconds):
                        ",".join(map(str, job.ranks)))
 
 
+@stage(40, "graphs of cuDNN's backend API in halves, in both views")
+def graphs(job, seconds):
+    end, lines = time.time() + seconds, []
+    for main in ("conv", "pool", "pointwise"):
+        for ranks in job.ranks:
+            for view in ("shard", "whole"):
+                # Its status tells whether cuDNN took most of the graphs.
+                _, said = job.run(
+                    [job.sundog, "run", "-n", str(ranks), "--device",
+                     job.device, "--view", view, "--split", "H",
+                     "--piece-values", "local", "--timeout", "60", "--",
+                     job.built("tests/clients/graph_random"), "H",
+                     str(job.seed), "10", "hopper", "half", main],
+                    end - time.time(), {"LAYER_VIEW": view})
+                counts = sorted(set(kept(said, "graphs are right")))
+                lines += [f"{main}, {ranks} ranks, view {view}: {line}"
+                          for line in counts]
+                wrong = kept(said, r"wrong|SDG-(?!716)")
+                if wrong or not counts:
+                    raise Failed(f"{main}, {ranks} ranks, view {view}",
+                                 lines + (wrong or tail(said)))
+    return lines
+
+
 @stage(60, "what must be refused, in time and in words", asked=False)
 def refused(job, seconds):
     said = job.must([sys.executable, EQUIVALENCE, "--build", job.build,
