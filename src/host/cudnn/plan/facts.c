@@ -137,17 +137,17 @@ bool host_tensor_is_last(const sdg_graph_tensor_t *t) {
 }
 
 bool host_tensor_is_packed(const sdg_graph_tensor_t *t) {
-  int64_t stride = t->rank > 1 ? t->dim[1] : 1;
-  if (t->rank > 1 && t->stride[1] != 1)
-    return false;
-  for (int d = t->rank - 1; d >= 0; d--) {
-    if (d == 1)
-      continue;
-    if (t->dim[d] > 1 && t->stride[d] != stride)
-      return false;
+  int64_t stride = 1;
+  int large = 0;
+  bool packed = true;
+  for (int i = t->rank; i-- > 0;) {
+    int d = i == t->rank - 1 ? 1 : i == 0 ? 0 : i + 1;
+    d = t->rank < 3 ? i : d;
+    packed &= t->stride[d] == stride;
     stride *= t->dim[d];
+    large += t->dim[d] > 1;
   }
-  return true;
+  return packed || large < 2;
 }
 
 bool host_tensor_is_dense(const sdg_graph_tensor_t *t) {

@@ -45,7 +45,8 @@ bool host_node_reads(const sdg_graph_node_t *node, int tensor);
 int64_t host_facts_groups(const host_facts_t *facts);
 /* Dimension 1 is the innermost one. */
 bool host_tensor_is_last(const sdg_graph_tensor_t *tensor);
-/* No room between elements, dimension 1 innermost. */
+/* No room between elements, dimension 1 innermost; strides of extents of 1 are
+ * like those of others, but where one extent at most is not 1. */
 bool host_tensor_is_packed(const sdg_graph_tensor_t *tensor);
 /* No room between elements, in any order of dimensions. */
 bool host_tensor_is_dense(const sdg_graph_tensor_t *tensor);

@@ -202,33 +202,32 @@ static bool gradients_broadcast(const host_facts_t *f) {
   return true;
 }
 
-// Engines load two halves at a time.
-static bool channels_even(const host_facts_t *f) {
-  const sdg_graph_tensor_t *in[2];
-  inputs_of(f, in);
-  bool odd = f->w->dim[1] % 2 != 0, any = odd || f->w->dim[0] % 2 != 0;
-  bool bf16 =
-      in[0]->type == CUDNN_DATA_BFLOAT16 || in[1]->type == CUDNN_DATA_BFLOAT16;
-  if (!is_one_of(in[0]->type, HALVES))
-    return true;
-  switch (f->kind) {
-  case HOST_CONV_FORWARD:
-    return !odd || (!has_prologue(f) &&
-                    (host_facts_groups(f) == 1 || (!bf16 && f->sums == 0)));
-  case HOST_CONV_DATA:
-    return true; // data_gradient_fits() tells
-  default:
-    return !any;
-  }
+// Engines of gradients load 4 bytes of channels, 16 in 3 spatial dimensions.
+static bool channels_whole(const host_facts_t *f) {
+  int64_t bytes = f->x->rank > 4 ? 16 : 4;
+  int64_t unit = bytes / (is_one_of(f->y->type, HALVES) ? 2 : 4);
+  return f->w->dim[0] % unit == 0 && f->w->dim[1] % unit == 0;
 }
 
-static bool more_than_one_channel(const host_facts_t *f) {
-  const sdg_graph_tensor_t *in[2];
-  inputs_of(f, in);
-  bool one = f->w->dim[1] == 1 && f->w->dim[0] == 1;
-  if (f->kind == HOST_CONV_FORWARD)
-    return !one || !is_one_of(in[0]->type, BYTES);
-  return !one || f->kind != HOST_CONV_FILTER;
+static bool filter_gradient_channels(const host_facts_t *f) {
+  bool plain = true; // no pointwise operation
+  for
+    EACH_NODE(f, node)
+  plain &= !host_node_is_pointwise(node);
+  return f->kind != HOST_CONV_FILTER ||
+         (channels_whole(f) && (plain || f->w->dim[1] > 1));
+}
+
+static bool forward_channels(const host_facts_t *f) {
+  if (f->kind != HOST_CONV_FORWARD)
+    return true;
+  bool bf16 =
+      f->x->type == CUDNN_DATA_BFLOAT16 || f->w->type == CUDNN_DATA_BFLOAT16;
+  if (is_one_of(f->x->type, BYTES))
+    return f->w->dim[1] > 1 || f->w->dim[0] > 1;
+  return !is_one_of(f->x->type, HALVES) || f->w->dim[1] % 2 == 0 ||
+         (!has_prologue(f) &&
+          (host_facts_groups(f) == 1 || (!bf16 && f->sums == 0)));
 }
 
 static bool any_above_one(const host_facts_t *f,
@@ -258,16 +257,14 @@ static bool data_gradient_fits(const host_facts_t *f) {
     return true;
   bool is_bf16 =
       f->w->type == CUDNN_DATA_BFLOAT16 || f->y->type == CUDNN_DATA_BFLOAT16;
-  if (f->x->rank == 4 && f->sums == 0 && !is_bf16 && packed(f))
-    return true;
-  bool even = f->w->dim[0] % 2 == 0 && f->w->dim[1] % 2 == 0;
   bool strided = any_above_one(f, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
   bool dilated = any_above_one(f, CUDNN_ATTR_CONVOLUTION_DILATIONS);
-  return host_facts_groups(f) == 1 &&
-         (even || !is_one_of(f->w->type, HALVES)) &&
-         type_of(f->conv, CUDNN_ATTR_CONVOLUTION_COMP_TYPE) ==
-             CUDNN_DATA_FLOAT &&
-         !(strided && (dilated || f->x->rank > 4));
+  bool in_step = !strided || !dilated;
+  if (f->x->rank == 4 && f->sums == 0 && !is_bf16 && (in_step || packed(f)))
+    return true;
+  return packed(f) && in_step && !(strided && f->x->rank > 4) &&
+         host_facts_groups(f) == 1 && channels_whole(f) && f->w->dim[1] > 1 &&
+         type_of(f->conv, CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_FLOAT;
 }
 
 static bool prologue_of_x(const host_facts_t *f) {
@@ -418,17 +415,17 @@ static const rule_t rules[] = {
     {FUSED, gradients_broadcast,
      "behind gradients, operands of the result's extents, of its channels', or "
      "of one element"},
-    {FUSED, channels_even,
-     "even numbers of channels in fused filter gradients of halves, in grouped "
-     "convolutions of bf16 or with statistics, and behind operations"},
-    {FUSED, more_than_one_channel,
-     "more than one channel in fused filter gradients and convolutions of "
-     "bytes"},
+    {FUSED, filter_gradient_channels,
+     "fused filter gradients of channels that come in 4 bytes (16 in 3 spatial "
+     "dimensions), more than one in front of operations"},
+    {FUSED, forward_channels,
+     "even numbers of channels in halves with groups (bf16, or in front of "
+     "sums) or behind operations, and more than one of bytes"},
     {FUSED, data_gradient_fits,
-     "fused data gradients of one group, of even numbers of channels in "
-     "halves, without strides where there are dilations or 3 spatial "
-     "dimensions; or packed ones of f16 or f32 in 2 spatial dimensions without "
-     "sums"},
+     "fused data gradients of f16 or f32 in 2 spatial dimensions without sums; "
+     "or packed ones of one group, of channels that come in 4 bytes (16 in 3 "
+     "spatial dimensions), without strides where there are dilations or 3 "
+     "spatial dimensions"},
     {FUSED, prologue_of_x,
      "operations in front of a forward convolution's x only, which has the "
      "type of w"},
