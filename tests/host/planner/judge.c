@@ -2,7 +2,7 @@
 // Asks NVIDIA's library whether its engines take operation graphs, and compares
 // with what the host device said of them. Needs no GPU.
 //
-// usage: judge [--list] [--plan] LIBRARY [DEVICE...] <GRAPHS
+// usage: judge [--list] [--plan] [--within PERCENT] LIBRARY [DEVICE...] <GRAPHS
 //   LIBRARY  libcudnn.so.9 of a toolkit; a driver (driver.c) has to be found,
 //   too DEVICE   H100, A100, B200; default: all GRAPHS   lines: what the host
 //   device says ("taken", or a reason), a tab, a
@@ -13,9 +13,10 @@
 //   --plan   makes plans, which compile kernels; without it, an engine is found
 //            if the heuristics propose one, and plans are made only of graphs
 //            that the host device refuses
+//   --within the verdicts may differ for so many of the graphs; default 0
 // Prints the lines where the verdicts differ, and the sums of both. The exit
-// status is 1 if there are such lines, or no lines at all: a graph that the
-// host device takes must have an engine on every device, and one that it
+// status is 1 if there are more such lines, or no lines at all: a graph that
+// the host device takes must have an engine on every device, and one that it
 // refuses must have none on the first.
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@
 static planner_device_t asked[PLANNER_DEVICES];
 static int devices;
 static bool list, plan;
+static double percent;
 
 // A verdict for each device; returns how many have an engine.
 typedef struct {
@@ -91,7 +93,10 @@ int main(int argc, char **argv) {
       list = true;
     else if (strcmp(argv[1], "--plan") == 0)
       plan = true;
-    else
+    else if (strcmp(argv[1], "--within") == 0 && argc > 2) {
+      percent = atof(argv[2]);
+      argc--, argv++;
+    } else
       return 2;
   if (argc < 2 || !devices_read(argv + 2) || !planner_open(argv[1]))
     return 2;
@@ -120,7 +125,7 @@ int main(int argc, char **argv) {
   }
   free(line);
   printf("%d graphs, %d taken by the host device; of %d NVIDIA's library says "
-         "otherwise\n",
-         lines, taken, wrong);
-  return wrong || !lines;
+         "otherwise, and of %g %% it may\n",
+         lines, taken, wrong, percent);
+  return 100.0 * wrong > percent * lines || !lines;
 }

@@ -109,7 +109,7 @@ static void extents_draw(graph_t *g, int64_t (*dim)[DIMS]) {
       in(1, 3) + (asked.split == 'N' || asked.second == 'N' ? 6 : 0);
   if (asked.ones)
     dim[X][0] = dim[Y][0] = 3;
-  dim[W][1] = in(1, 3) + (asked.split == 'C' ? 6 : 0);
+  dim[W][1] = in(asked.for_hopper ? 2 : 1, 3) + (asked.split == 'C' ? 6 : 0);
   dim[X][1] = dim[W][1] * g->groups;
   dim[Y][1] = dim[W][0] =
       g->main == MAIN_CONV ? in(1, 3) * g->groups : dim[X][1];
@@ -182,6 +182,8 @@ graph_t graph_draw(uint64_t seed) {
                                                                        : 3;
   g.dims = (int)in(g.main == MAIN_POOL && least < 4 ? 4 : least, DIMS);
   g.kind = kind_draw();
+  if (asked.for_hopper && g.kind == X && asked.split != 'D')
+    g.dims = 4;
   g.last = in(0, 1) || asked.for_hopper;
   g.groups = in(0, 3) || asked.for_hopper ? 1 : 2;
   int64_t dim[CONV_TENSORS][DIMS];
