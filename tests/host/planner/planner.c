@@ -185,6 +185,9 @@ static const struct {
          CONVOLUTION_BWD_FILTER_CONV_DESC),
     HOME(POINTWISE, POINTWISE, MODE, AXIS, POINTWISE_PW_DESCRIPTOR),
     HOME(REDUCTION, REDUCTION, OPERATOR, IS_DETERMINISTIC, REDUCTION_DESC),
+    HOME(RESAMPLE_FWD, RESAMPLE, MODE, PADDING_MODE, RESAMPLE_FWD_DESC),
+    HOME(RESAMPLE_BWD, RESAMPLE, MODE, PADDING_MODE, RESAMPLE_BWD_DESC),
+    HOME(MATMUL, MATMUL, COMP_TYPE, PADDING_VALUE, MATMUL_DESC),
 #undef HOME
 };
 enum { HOMES = sizeof homes / sizeof *homes };
@@ -230,15 +233,17 @@ static descriptor_t op_make(maker_t *m, const sdg_graph_t *graph,
     const sdg_graph_parameter_t *p = &node->parameter[i];
     bool inside = home < HOMES && p->name >= homes[home].first &&
                   p->name <= homes[home].last;
-    if (p->name != CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS)
+    if (p->name != CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS &&
+        p->name != CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS)
       parameter_set(m, inside ? how : op, p);
   }
-  if (home < HOMES &&
-      homes[home].kind == CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR) {
-    int64_t spatial = graph->tensor[node->operand[0].tensor].rank - 2;
+  int64_t spatial = graph->tensor[node->operand[0].tensor].rank - 2;
+  if (home < HOMES && homes[home].kind == CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)
     set(m, how, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1,
         &spatial);
-  }
+  if (home < HOMES && homes[home].kind == CUDNN_BACKEND_RESAMPLE_DESCRIPTOR)
+    set(m, how, CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1,
+        &spatial);
   if (home < HOMES) {
     finalize(m, how);
     refer(m, op, homes[home].refers, how);
