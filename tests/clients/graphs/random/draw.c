@@ -110,6 +110,8 @@ static void extents_draw(graph_t *g, int64_t (*dim)[DIMS]) {
   if (asked.ones)
     dim[X][0] = dim[Y][0] = 3;
   dim[W][1] = in(asked.for_hopper ? 2 : 1, 3) + (asked.split == 'C' ? 6 : 0);
+  if (asked.for_hopper && g->main == MAIN_POOL)
+    dim[W][1] = 8;
   dim[X][1] = dim[W][1] * g->groups;
   dim[Y][1] = dim[W][0] =
       g->main == MAIN_CONV ? in(1, 3) * g->groups : dim[X][1];
@@ -188,9 +190,11 @@ graph_t graph_draw(uint64_t seed) {
   g.groups = in(0, 3) || asked.for_hopper ? 1 : 2;
   int64_t dim[CONV_TENSORS][DIMS];
   extents_draw(&g, dim);
-  int length = g.kind == W ? 0 : (int)in(0, CHAIN);
+  // An H100 computes ops behind forward poolings only.
+  bool bare = asked.for_hopper && g.main == MAIN_POOL;
+  int length = g.kind == W || (bare && g.kind == X) ? 0 : (int)in(0, CHAIN);
   bool prologue =
-      (asked.for_hopper ? g.kind == Y : g.kind != X) && in(0, 2) == 0;
+      (asked.for_hopper ? g.kind == Y : g.kind != X) && in(0, 2) == 0 && !bare;
   if (g.main == MAIN_NONE) {
     int x = tensor_add(&g, dim[X], false, false);
     g.conv[X] = g.conv[Y] = x;
@@ -217,7 +221,7 @@ graph_t graph_draw(uint64_t seed) {
   bool refused = g.main == MAIN_POOL && g.kind == X && g.indices < 0 &&
                  g.mode != CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING;
   for (int i = g.kind != W && in(0, 2) == 0 ? (int)in(1, 2) : 0;
-       i > 0 && !refused && !asked.ones; i--)
+       i > 0 && !refused && !asked.ones && !bare; i--)
     sum_add(&g, end);
   if (asked.with_statistics && g.kind == Y && g.sums < 2)
     statistics_add(&g, end);
