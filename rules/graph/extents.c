@@ -115,6 +115,30 @@ static void virtual_stride(const sdg_graph_maker_t *m,
   sdg_slab_pack(&box, like, shape->stride);
 }
 
+// The stride of an extent of 1 that nests around those below it: that of n in
+// [1, c, h, w] in NHWC is c h w.
+static int64_t nested(int rank, const int64_t *dim, const int64_t *stride,
+                      int d) {
+  int64_t most = 1;
+  for (int e = 0; e < rank; e++)
+    if (e != d && dim[e] > 1 && stride[e] <= stride[d] &&
+        stride[e] * dim[e] > most)
+      most = stride[e] * dim[e];
+  return most;
+}
+
+// In a part of a tensor, strides of extents of 1 are still those of the whole.
+// They say nothing, but engines that want packed tensors look at them.
+static void ones_nest(const sdg_graph_tensor_t *tensor,
+                      sdg_graph_shape_t *shape) {
+  for (int d = 0; d < tensor->rank; d++)
+    if (shape->dim[d] == 1 &&
+        (tensor->dim[d] > 1 ||
+         tensor->stride[d] ==
+             nested(tensor->rank, tensor->dim, tensor->stride, d)))
+      shape->stride[d] = nested(tensor->rank, shape->dim, shape->stride, d);
+}
+
 static void shape_fill(const sdg_graph_maker_t *m, int t,
                        sdg_graph_level_t level, const int64_t *extent) {
   const sdg_graph_pattern_t *p = m->main.pattern;
@@ -148,6 +172,7 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
     shape->dim[d] = at.dim[d].hi - at.dim[d].lo;
   for (int d = 0; d < at.dims; d++)
     offset += (at.dim[d].lo - slab->box.dim[d].lo) * slab->stride[d];
+  ones_nest(tensor, shape);
   while (offset * slab->elem_bytes % shape->alignment != 0)
     shape->alignment /= 2;
 }
