@@ -150,15 +150,6 @@ bool host_tensor_is_packed(const sdg_graph_tensor_t *t) {
   return packed || large < 2;
 }
 
-bool host_tensor_is_dense(const sdg_graph_tensor_t *t) {
-  int64_t count = 1, last = 0;
-  for (int d = 0; d < t->rank; d++) {
-    count *= t->dim[d];
-    last += (t->dim[d] - 1) * t->stride[d];
-  }
-  return last + 1 == count;
-}
-
 bool host_tensor_same(const sdg_graph_tensor_t *a,
                       const sdg_graph_tensor_t *b) {
   return a->rank == b->rank &&

@@ -48,8 +48,6 @@ bool host_tensor_is_last(const sdg_graph_tensor_t *tensor);
 /* No room between elements, dimension 1 innermost; strides of extents of 1 are
  * like those of others, but where one extent at most is not 1. */
 bool host_tensor_is_packed(const sdg_graph_tensor_t *tensor);
-/* No room between elements, in any order of dimensions. */
-bool host_tensor_is_dense(const sdg_graph_tensor_t *tensor);
 /* Equal extents. */
 bool host_tensor_same(const sdg_graph_tensor_t *a, const sdg_graph_tensor_t *b);
 

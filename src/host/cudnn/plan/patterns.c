@@ -2,6 +2,8 @@
 // Graphs that cuDNN has compiled kernels for.
 #include "src/host/cudnn/plan/patterns.h"
 
+#include <string.h>
+
 #define NODE(f, n) (&(f)->graph->node[n])
 
 static int64_t mode_of(const sdg_graph_node_t *node) {
@@ -101,6 +103,7 @@ bool host_pattern_is_bias(const host_facts_t *f) {
       sdg_graph_real(f->conv, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
                      1) != 1)
     return false;
+  const sdg_graph_tensor_t *added = NULL;
   int at = index_of(f, f->y), from = at, nodes = 1;
   int n = next_of(f, &at);
   int other = n < 0 || mode_of(NODE(f, n)) != CUDNN_POINTWISE_ADD
@@ -108,9 +111,9 @@ bool host_pattern_is_bias(const host_facts_t *f) {
                   : other_of(NODE(f, n), from);
   if (other >= 0 && !is_of_channels(&f->graph->tensor[other], f->y->dim[1])) {
     const sdg_graph_tensor_t *z = &f->graph->tensor[other];
-    if (!host_tensor_same(z, f->y) || z->is_virtual || z->type != f->x->type ||
-        !host_tensor_is_dense(z))
+    if (!host_tensor_same(z, f->y) || z->is_virtual || z->type != f->x->type)
       return false;
+    added = z;
     from = at;
     nodes++;
     n = next_of(f, &at);
@@ -131,7 +134,9 @@ bool host_pattern_is_bias(const host_facts_t *f) {
   nodes += n >= 0;
   const sdg_graph_tensor_t *end = &f->graph->tensor[at];
   return nodes == f->graph->node_count && !end->is_virtual &&
-         end->type == f->x->type && host_tensor_is_dense(end);
+         end->type == f->x->type &&
+         (!added || memcmp(added->stride, end->stride,
+                           (size_t)end->rank * sizeof *end->stride) == 0);
 }
 
 // ---- scale, bias and RELU in front -----------------------------------------

@@ -9,7 +9,7 @@
 /* A convolution alone, with tensors of one type. */
 bool host_pattern_is_alone(const host_facts_t *facts);
 /* Forward convolution [-> ADD a tensor] -> ADD a bias [-> RELU, TANH, SIGMOID
- * or ELU], in any layout. */
+ * or ELU], in any layout; the tensor has the strides of the result. */
 bool host_pattern_is_bias(const host_facts_t *facts);
 /* MUL, ADD, RELU with scales and biases of the channels -> forward convolution
  * of halves -> statistics, with arithmetic in float between them. */
