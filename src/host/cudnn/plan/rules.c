@@ -7,9 +7,9 @@
 #include "src/host/cudnn/plan/patterns.h"
 #include "src/host/cudnn/plan/plan.h"
 
-#define EACH_NODE(f, node)                                                     \
-  (const sdg_graph_node_t *node = (f)->graph->node;                            \
-   node < (f)->graph->node + (f)->graph->node_count; node++)
+static const sdg_graph_node_t *end_of(const host_facts_t *f) {
+  return f->graph->node + f->graph->node_count;
+}
 
 static bool is_one_of(cudnnDataType_t type, unsigned types) {
   return (unsigned)type < 32 && (types >> type & 1);
@@ -31,58 +31,54 @@ static bool one_convolution(const host_facts_t *f) {
 }
 
 static bool sums_end_it(const host_facts_t *f) {
-  for
-    EACH_NODE(f, node)
-  for (int k = 0; k < node->operand_count; k++) {
-    int n = host_facts_writer(f, node->operand[k].tensor);
-    if (n >= 0 && &f->graph->node[n] != node &&
-        (host_node_is_reduction(&f->graph->node[n]) ||
-         host_node_is_statistics(&f->graph->node[n])))
-      return false;
-  }
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f); node++)
+    for (int k = 0; k < node->operand_count; k++) {
+      int n = host_facts_writer(f, node->operand[k].tensor);
+      if (n >= 0 && &f->graph->node[n] != node &&
+          (host_node_is_reduction(&f->graph->node[n]) ||
+           host_node_is_statistics(&f->graph->node[n])))
+        return false;
+    }
   return true;
 }
 
 static bool statistics_follow(const host_facts_t *f) {
-  for
-    EACH_NODE(f, node)
-  if (host_node_is_statistics(node) && !f->conv)
-    return false;
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f); node++)
+    if (host_node_is_statistics(node) && !f->conv)
+      return false;
   return true;
 }
 
 // ---- fusing engines --------------------------------------------------------
 
 static bool floats_only(const host_facts_t *f) {
-  for
-    EACH_NODE(f, node) {
-      if (host_node_is_pointwise(node) &&
-          type_of(node, CUDNN_ATTR_POINTWISE_MATH_PREC) != CUDNN_DATA_FLOAT)
-        return false;
-      if (host_node_is_reduction(node) &&
-          type_of(node, CUDNN_ATTR_REDUCTION_COMP_TYPE) != CUDNN_DATA_FLOAT)
-        return false;
-    }
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f);
+       node++) {
+    if (host_node_is_pointwise(node) &&
+        type_of(node, CUDNN_ATTR_POINTWISE_MATH_PREC) != CUDNN_DATA_FLOAT)
+      return false;
+    if (host_node_is_reduction(node) &&
+        type_of(node, CUDNN_ATTR_REDUCTION_COMP_TYPE) != CUDNN_DATA_FLOAT)
+      return false;
+  }
   return true;
 }
 
 static bool unscaled(const host_facts_t *f) {
-  for
-    EACH_NODE(f, node)
-  if (sdg_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1) != 1 ||
-      sdg_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1) != 1)
-    return false;
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f); node++)
+    if (sdg_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1) != 1 ||
+        sdg_graph_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1) != 1)
+      return false;
   return true;
 }
 
 static bool sums_are_float(const host_facts_t *f) {
-  for
-    EACH_NODE(f, node)
-  for (int k = 0; k < node->operand_count; k++)
-    if ((host_node_is_reduction(node) || host_node_is_statistics(node)) &&
-        sdg_graph_writes(node, node->operand[k].name) &&
-        f->graph->tensor[node->operand[k].tensor].type != CUDNN_DATA_FLOAT)
-      return false;
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f); node++)
+    for (int k = 0; k < node->operand_count; k++)
+      if ((host_node_is_reduction(node) || host_node_is_statistics(node)) &&
+          sdg_graph_writes(node, node->operand[k].name) &&
+          f->graph->tensor[node->operand[k].tensor].type != CUDNN_DATA_FLOAT)
+        return false;
   return true;
 }
 
@@ -150,9 +146,8 @@ static bool channels_innermost(const host_facts_t *f) {
   bool all = true, gathers = false;
   for (int i = 0; i < 3; i++)
     all &= host_tensor_is_last(own[i]);
-  for
-    EACH_NODE(f, node)
-  gathers |= host_node_is_statistics(node);
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f); node++)
+    gathers |= host_node_is_statistics(node);
   if ((f->kind != HOST_CONV_FORWARD || gathers || has_prologue(f)) && !all)
     return false;
   for (int n = 0; n < f->graph->node_count; n++) {
@@ -211,9 +206,8 @@ static bool channels_whole(const host_facts_t *f) {
 
 static bool filter_gradient_channels(const host_facts_t *f) {
   bool plain = true; // no pointwise operation
-  for
-    EACH_NODE(f, node)
-  plain &= !host_node_is_pointwise(node);
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f); node++)
+    plain &= !host_node_is_pointwise(node);
   return f->kind != HOST_CONV_FILTER ||
          (channels_whole(f) && (plain || f->w->dim[1] > 1));
 }
@@ -304,36 +298,35 @@ static bool sum_fits(const host_facts_t *f, const sdg_graph_tensor_t *x,
 }
 
 static bool sums_fit(const host_facts_t *f) {
-  for
-    EACH_NODE(f, node) {
-      if (!host_node_is_reduction(node))
-        continue;
-      int x = sdg_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
-      if (x >= 0 &&
-          !sum_fits(f, &f->graph->tensor[x], host_node_result(f->graph, node)))
-        return false;
-    }
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f);
+       node++) {
+    if (!host_node_is_reduction(node))
+      continue;
+    int x = sdg_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
+    if (x >= 0 &&
+        !sum_fits(f, &f->graph->tensor[x], host_node_result(f->graph, node)))
+      return false;
+  }
   return true;
 }
 
 static bool sums_ungrouped(const host_facts_t *f) {
   bool reduces = false;
-  for
-    EACH_NODE(f, node)
-  reduces |= host_node_is_reduction(node);
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f); node++)
+    reduces |= host_node_is_reduction(node);
   return !reduces || host_facts_groups(f) == 1;
 }
 
 static bool statistics_of_bfloat(const host_facts_t *f) {
-  for
-    EACH_NODE(f, node) {
-      if (!host_node_is_statistics(node) || f->kind == HOST_CONV_FORWARD ||
-          f->y->type != CUDNN_DATA_BFLOAT16)
-        continue;
-      int x = sdg_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_XDESC);
-      if (x < 0 || f->graph->tensor[x].type != CUDNN_DATA_FLOAT)
-        return false;
-    }
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f);
+       node++) {
+    if (!host_node_is_statistics(node) || f->kind == HOST_CONV_FORWARD ||
+        f->y->type != CUDNN_DATA_BFLOAT16)
+      continue;
+    int x = sdg_graph_operand(node, CUDNN_ATTR_OPERATION_GENSTATS_XDESC);
+    if (x < 0 || f->graph->tensor[x].type != CUDNN_DATA_FLOAT)
+      return false;
+  }
   return true;
 }
 
@@ -360,23 +353,22 @@ static bool plain_shape(const host_facts_t *f) {
 
 // All extents, those of the channels or all but them, or one element.
 static bool plain_broadcast(const host_facts_t *f) {
-  for
-    EACH_NODE(f, node) {
-      const sdg_graph_tensor_t *all = host_node_result(f->graph, node);
-      for (int k = 0; host_node_is_pointwise(node) && k < node->operand_count;
-           k++) {
-        const sdg_graph_tensor_t *t =
-            &f->graph->tensor[node->operand[k].tensor];
-        bool one = true, channels = true, over = true;
-        for (int d = 0; d < t->rank; d++) {
-          one &= t->dim[d] == 1;
-          channels &= t->dim[d] == (d == 1 ? all->dim[d] : 1);
-          over &= t->dim[d] == (d == 1 ? 1 : all->dim[d]);
-        }
-        if (!one && !channels && !over && !host_tensor_same(t, all))
-          return false;
+  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f);
+       node++) {
+    const sdg_graph_tensor_t *all = host_node_result(f->graph, node);
+    for (int k = 0; host_node_is_pointwise(node) && k < node->operand_count;
+         k++) {
+      const sdg_graph_tensor_t *t = &f->graph->tensor[node->operand[k].tensor];
+      bool one = true, channels = true, over = true;
+      for (int d = 0; d < t->rank; d++) {
+        one &= t->dim[d] == 1;
+        channels &= t->dim[d] == (d == 1 ? all->dim[d] : 1);
+        over &= t->dim[d] == (d == 1 ? 1 : all->dim[d]);
       }
+      if (!one && !channels && !over && !host_tensor_same(t, all))
+        return false;
     }
+  }
   return true;
 }
 
