@@ -217,8 +217,8 @@ static void statistics() {
 }
 
 static void residual() {
-  array_t x = random(image, f16, false), w = weights(kernel, f16, false),
-          z = random({2, 16, 24, 8}, f16, false),
+  array_t x = random(image, f16), w = weights(kernel, f16),
+          z = random({2, 16, 24, 8}, f16),
           y = mapped(convolved(x, w, same(2), f16), [&](double v, int64_t i) {
             return std::max(0., v + z.value[i]);
           });

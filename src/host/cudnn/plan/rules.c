@@ -51,10 +51,25 @@ static bool statistics_follow(const host_facts_t *f) {
 
 // ---- fusing engines --------------------------------------------------------
 
+// Sums of bytes may stay integers where no more than their sign changes.
+static bool stays_integer(const host_facts_t *f, const sdg_graph_node_t *node) {
+  if (!f->conv ||
+      type_of(node, CUDNN_ATTR_POINTWISE_MATH_PREC) != CUDNN_DATA_INT32 ||
+      type_of(f->conv, CUDNN_ATTR_CONVOLUTION_COMP_TYPE) != CUDNN_DATA_INT32)
+    return false;
+  switch (sdg_graph_integer(node, CUDNN_ATTR_POINTWISE_MODE, -1)) {
+  case CUDNN_POINTWISE_IDENTITY:
+  case CUDNN_POINTWISE_ABS:
+  case CUDNN_POINTWISE_NEG:
+    return true;
+  }
+  return false;
+}
+
 static bool floats_only(const host_facts_t *f) {
   for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f);
        node++) {
-    if (host_node_is_pointwise(node) &&
+    if (host_node_is_pointwise(node) && !stays_integer(f, node) &&
         type_of(node, CUDNN_ATTR_POINTWISE_MATH_PREC) != CUDNN_DATA_FLOAT)
       return false;
     if (host_node_is_reduction(node) &&
@@ -378,7 +393,9 @@ static const rule_t rules[] = {
      "no operation that reads the result of a reduction or of statistics in "
      "the same graph"},
     {EVERY, statistics_follow, "statistics of a convolution's result only"},
-    {BOTH, floats_only, "pointwise operations and reductions in float"},
+    {BOTH, floats_only,
+     "pointwise operations and reductions in float (absolute values and signs "
+     "of convolutions in i32: in i32, too)"},
     {BOTH, unscaled, "pointwise operations whose alpha1 and alpha2 are 1"},
     {BOTH, sums_are_float, "results of reductions and statistics in float"},
     {BOTH, sums_fit,

@@ -21,6 +21,7 @@ typedef struct {
   int spatial, channels, groups, step, dilation;
   bool first, gaps, flip, scaled, alone, statistics, reads_sum, two;
   double beta;
+  cudnnPointwiseMode_t unary; // 0: ReLU
   partner_t partner;
   sum_t sum;
   prologue_t prologue;
@@ -50,9 +51,11 @@ static int pointwise(made_t *m, const graph_t *g, int x, int b,
   const sdg_graph_tensor_t like = m->graph.tensor[x];
   cudnnDataType_t type = type_or(g->io, CUDNN_DATA_HALF);
   int y = tensor(m, g, type, like.rank, like.dim, is_virtual);
-  sdg_graph_node_t *node =
-      made_pointwise(m, b < 0 ? CUDNN_POINTWISE_RELU_FWD : CUDNN_POINTWISE_MUL,
-                     g->plain_math, x, b, -1, y);
+  sdg_graph_node_t *node = made_pointwise(m,
+                                          b >= 0     ? CUDNN_POINTWISE_MUL
+                                          : g->unary ? g->unary
+                                                     : CUDNN_POINTWISE_RELU_FWD,
+                                          g->plain_math, x, b, -1, y);
   if (g->scaled)
     made_set_real(node, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 0.5);
   return y;
@@ -163,6 +166,9 @@ static const row_t rows[] = {
     {"no operation that reads", {.sum = OF_ALL}, {.sum = OF_ALL, .reads_sum = true}},
     {"statistics of a convolution's", {.statistics = true}, {.kind = NONE, .statistics = true}},
     {"pointwise operations and reductions in float", {.partner = FULL}, {.plain_math = CUDNN_DATA_HALF}},
+    {"pointwise operations and reductions in float",
+     {I8, .math = CUDNN_DATA_INT32, .plain_math = CUDNN_DATA_INT32, .unary = CUDNN_POINTWISE_ABS},
+     {I8, .math = CUDNN_DATA_INT32, .plain_math = CUDNN_DATA_INT32}},
     {"pointwise operations whose alpha1", {.partner = FULL}, {.scaled = true}},
     {"results of reductions", {.sum = OF_ALL}, {.sum = OF_ALL, .sum_type = CUDNN_DATA_HALF}},
     {"reductions that keep", {.sum = OF_CHANNELS}, {.sum = OF_ROWS}},
