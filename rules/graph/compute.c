@@ -75,8 +75,11 @@ sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m, int *out_refusal) {
   if (sdg_box_equal(&m->boxes.read, &m->boxes.level[SDG_GRAPH_LEVEL_X]))
     return part_open(m, SDG_GRAPH_ALL, &m->call_index, out_refusal);
   // Ops in front of the convolution would change rows of zeros.
-  SDG_TRY(sdg_plan_scratch(m->plan, &m->boxes.read,
-                           m->operand_slab[m->main.spec.x], &m->prologue_slab));
+  // cuDNN computes them alone in packed tensors only.
+  int like = m->operand_slab[m->main.spec.x];
+  SDG_TRY(sdg_plan_scratch(m->plan, &m->boxes.level[SDG_GRAPH_LEVEL_X], like,
+                           &m->prologue_result));
+  SDG_TRY(sdg_plan_scratch(m->plan, &m->boxes.read, like, &m->prologue_slab));
   SDG_TRY(part_open(m, SDG_GRAPH_PROLOGUE, &m->prologue_index, out_refusal));
   return *out_refusal
              ? SDG_OK
@@ -92,6 +95,8 @@ sdg_status_t sdg_graph_piece_compute(sdg_graph_maker_t *m) {
       SDG_TRY(
           sdg_plan_zero(m->plan, SDG_LANE_MAIN, m->prologue_slab, &outside[i]));
     SDG_TRY(sdg_plan_call(m->plan, m->prologue_index));
+    SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->prologue_result,
+                          m->prologue_slab, NULL, NULL, SDG_COPY_ACTIVATION));
   }
   return sdg_plan_call(m->plan, m->call_index);
 }

@@ -49,10 +49,9 @@ int sdg_graph_slot_find(const sdg_graph_maker_t *m, int t,
   if (m->prologue_slab < 0 || level != SDG_GRAPH_LEVEL_X ||
       t != p->tensor[SDG_GRAPH_LEVEL_X])
     return -1;
-  *out_box = m->extents->part == SDG_GRAPH_REST
-                 ? m->boxes.read
-                 : m->boxes.level[SDG_GRAPH_LEVEL_X];
-  return m->prologue_slab;
+  bool rest = m->extents->part == SDG_GRAPH_REST;
+  *out_box = rest ? m->boxes.read : m->boxes.level[SDG_GRAPH_LEVEL_X];
+  return rest ? m->prologue_slab : m->prologue_result;
 }
 
 // Those of all that is computed of the main op's result.
@@ -163,7 +162,8 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
   }
   const sdg_slab_t *slab = &m->plan->slab[slab_index];
   int64_t offset = 0; // elements
-  if (slab_index == m->prologue_slab) {
+  if (m->prologue_slab >= 0 &&
+      (slab_index == m->prologue_slab || slab_index == m->prologue_result)) {
     shape->type = m->call->operand[m->main.spec.x].type;
     shape->is_virtual = false;
   }

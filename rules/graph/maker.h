@@ -53,7 +53,8 @@ typedef struct sdg_graph_maker {
   int call_index;               /* of the piece */
   /* Where the ops in front of the main op are a piece of their own, whose
    * result is in memory, in the type of x: */
-  int prologue_slab; /* -1: they are not */
+  int prologue_slab;   /* with rows of zeros; -1: they are not */
+  int prologue_result; /* where the piece writes it */
   int prologue_index;
 } sdg_graph_maker_t;
 
