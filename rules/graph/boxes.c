@@ -195,6 +195,19 @@ sdg_status_t sdg_graph_main_init(const sdg_call_t *call,
   return status;
 }
 
+// Whether all tensors have the extents of their level, or 1: a graph of
+// pointwise ops may read one that is larger than its first input and than its
+// result, where these have one element.
+static bool extents_fit(const sdg_call_t *call, const sdg_graph_main_t *main) {
+  const sdg_placement_t *y = &main->op.y_placement;
+  for (int i = 0; main->pattern->main < 0 && i < call->operands; i++)
+    for (int d = 0; d < y->dims; d++)
+      if (call->operand[i].extent[d] != 1 &&
+          call->operand[i].extent[d] != sdg_placement_extent(y, d))
+        return false;
+  return true;
+}
+
 sdg_status_t sdg_graph_main_init_whole(const sdg_call_t *call,
                                        sdg_tagging_t *io_tagging,
                                        sdg_graph_main_t *out, bool *out_can) {
@@ -224,6 +237,10 @@ sdg_status_t sdg_graph_main_init_whole(const sdg_call_t *call,
                                  &io_tagging->placement[x]));
   sdg_status_t status =
       sdg_window_op_init_whole(call, io_tagging, &out->spec, &out->op, out_can);
+  if (status == SDG_OK && *out_can && !extents_fit(call, out)) {
+    sdg_window_op_fini(&out->op);
+    *out_can = false;
+  }
   if (back && (status != SDG_OK || !*out_can))
     sdg_placement_fini(&io_tagging->placement[x]);
   return status;

@@ -41,6 +41,22 @@ static sdg_status_t reads_fill(const sdg_graph_maker_t *m, sdg_share_t *share,
   return SDG_OK;
 }
 
+// Adds a result, which may have one element where the others have more: that
+// dimension is not split.
+static sdg_status_t result_share(const sdg_graph_maker_t *m, sdg_share_t *share,
+                                 int index, const sdg_placement_t *place) {
+  const sdg_operand_t *operand = &m->call->operand[index];
+  int from[SDG_DIMS_MAX];
+  sdg_placement_t own;
+  for (int d = 0; d < operand->dims; d++)
+    from[d] = operand->extent[d] == sdg_placement_extent(place, d) ? d : -1;
+  SDG_TRY(sdg_placement_like(operand->dims, operand->extent, m->tagging->mesh,
+                             place, from, &own));
+  sdg_status_t status = sdg_share_output(share, index, &own);
+  sdg_placement_fini(&own);
+  return status;
+}
+
 static sdg_status_t share_fill(const sdg_graph_maker_t *m, sdg_share_t *share) {
   const sdg_placement_t *place = sdg_graph_result_place(&m->main, m->tagging);
   for (int i = 0; i < m->call->operands; i++) {
@@ -48,7 +64,7 @@ static sdg_status_t share_fill(const sdg_graph_maker_t *m, sdg_share_t *share) {
     bool output = m->call->operand[i].is_output;
     bool sum = p->tensor_levels[p->operand[i]] & SDG_GRAPH_SUM;
     if (output && place && !sum)
-      SDG_TRY(sdg_share_output(share, i, place));
+      SDG_TRY(result_share(m, share, i, place));
     else if (output)
       SDG_TRY(sdg_gradient_sum_share(share, m->call, i,
                                      sdg_graph_no_beta(m->call)));
@@ -58,9 +74,34 @@ static sdg_status_t share_fill(const sdg_graph_maker_t *m, sdg_share_t *share) {
   return SDG_OK;
 }
 
-// *out_refusal: the status of a rank without an engine, or of results that are
-// reduced and split.
-static sdg_status_t whole_make(sdg_graph_maker_t *m, int *out_refusal) {
+// Whether a result is combined of all ranks' parts.
+static bool is_combined(const sdg_graph_maker_t *m, int index) {
+  for (int i = 0; i < m->sums; i++)
+    if (m->sum[i].operand == index)
+      return m->sum[i].is_gradient || m->sum[i].merge.axes == m->tagging->axes;
+  return false;
+}
+
+// Whether a rank that computes nothing has to have part of a result.
+static bool idle_lacks(const sdg_graph_maker_t *m, const sdg_share_t *share) {
+  for (int r = 0; r < share->ranks; r++) {
+    sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->main, m->tagging, r);
+    bool idle = sdg_box_empty(&boxes.level[SDG_GRAPH_LEVEL_X]) &&
+                sdg_box_empty(&boxes.level[SDG_GRAPH_LEVEL_Y]);
+    for (int i = 0; idle && i < share->outputs; i++) {
+      sdg_box_t own =
+          sdg_placement_box(&share->output[i].placement, m->tagging->mesh, r);
+      if (!sdg_box_empty(&own) && !is_combined(m, share->output[i].operand))
+        return true;
+    }
+  }
+  return false;
+}
+
+// *out_refusal: the status of a rank without an engine, of results that are
+// reduced and split, or that a rank would lack.
+static sdg_status_t whole_make(sdg_graph_maker_t *m, const sdg_share_t *share,
+                               int *out_refusal) {
   int mine = 0, rank;
   m->idle = sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_X]) &&
             sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_Y]);
@@ -68,7 +109,7 @@ static sdg_status_t whole_make(sdg_graph_maker_t *m, int *out_refusal) {
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_graph_inputs_open(m));
   SDG_TRY(sdg_graph_sums_open(m));
-  if (!sdg_graph_sums_everyones(m)) { // the same on all ranks
+  if (!sdg_graph_sums_everyones(m) || idle_lacks(m, share)) { // on all ranks
     *out_refusal = CUDNN_STATUS_NOT_SUPPORTED;
     return SDG_OK;
   }
@@ -89,7 +130,7 @@ static sdg_status_t share_make(sdg_graph_maker_t *m, sdg_plan_t **out_plan) {
   SDG_TRY(sdg_share_create(sdg_mesh_ranks(m->tagging->mesh), &share));
   sdg_status_t status = share_fill(m, share);
   if (status == SDG_OK)
-    status = whole_make(m, &refusal);
+    status = whole_make(m, share, &refusal);
   // Every rank carries out all of it.
   if (status == SDG_OK && refusal) {
     sdg_plan_destroy(m->plan);
