@@ -201,11 +201,21 @@ static bool lead_fits(const sdg_graph_pattern_t *p, int lead,
                             sizeof *tensor->dim * (size_t)tensor->rank) == 0;
 }
 
-// Whether an input is an activation beside the lead: it has the extents of one
-// of its levels, and more than a number for each channel.
+// Whether the main op reads the tensor, whose extents are its level's.
+static bool is_read_by_main(const sdg_graph_pattern_t *p, int t) {
+  for (int i = 0; p->main >= 0 && i < p->graph->node[p->main].operand_count;
+       i++)
+    if (p->graph->node[p->main].operand[i].tensor == t)
+      return true;
+  return false;
+}
+
+// Whether an input is an activation beside the lead: the main op reads it, or
+// it has the extents of one of its levels, and more than a number for each
+// channel.
 static bool is_beside(const sdg_graph_pattern_t *p, int t) {
   const sdg_graph_tensor_t *tensor = &p->graph->tensor[t];
-  bool rows = false;
+  bool rows = is_read_by_main(p, t);
   for (int d = 0; d < tensor->rank; d++)
     rows |= d != 1 && tensor->dim[d] > 1;
   for (int level = 0; rows && level < SDG_GRAPH_LEVEL_W; level++)
