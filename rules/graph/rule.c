@@ -11,6 +11,10 @@ static sdg_status_t graph_describe(const sdg_call_t *call, char *out,
                                    size_t out_bytes) {
   const sdg_graph_pattern_t *p = sdg_graph_call_execution(call)->pattern;
   size_t used = 0;
+  bool pools = p->main >= 0 && !sdg_graph_mixes(p);
+  for (int i = 0; i < p->spatial && pools && used < out_bytes; i++)
+    used += (size_t)snprintf(out + used, out_bytes - used, "window %lld ",
+                             (long long)p->kernel[i]);
   for (int i = 0; i < p->spatial && used < out_bytes; i++)
     used +=
         (size_t)snprintf(out + used, out_bytes - used,
