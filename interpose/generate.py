@@ -1108,7 +1108,12 @@ def probe(e):
                 f'    TAIL return {call};',
                 '  return cudaErrorLaunchFailure;', '}',
                 '']
-    return [head, f'  {e.ctype} status = {call};',
+    if e.name == 'cudaDeviceSynchronize':  # not while sundog captures
+        begin = ['  sdg_device_wait_begin();', f'  {e.ctype} status = {call};',
+                 '  sdg_device_wait_end();']
+    else:
+        begin = [f'  {e.ctype} status = {call};']
+    return [head, *begin,
             '  if (LIKELY(status == cudaSuccess && !sdg_job_failed()))',
             '    return status;',
             f'  return ({e.ctype})sdg_capture_sync(SDG_ENTRY_{e.name}, status);',
@@ -1144,7 +1149,7 @@ def probes_c(entries):
            '#include "interpose/capture.h"', '#include "interpose/graph/execute.h"',
            '#include "interpose/slot.h"',
            '#include "rules/vendor/args.h"', '#include "rules/vendor/writes.h"',
-           '#include "src/comm/comm.h"', '#include "src/exchange/graph.h"', '#include "src/geometry/hint.h"', '#include "rules/place/label.h"',
+           '#include "src/comm/comm.h"', '#include "src/comm/device_wait.h"', '#include "src/exchange/graph.h"', '#include "src/geometry/hint.h"', '#include "rules/place/label.h"',
            '#include "src/job/job.h"', '#include "src/call/tag.h"', '#pragma GCC visibility pop', '',
            '#define LIKELY(condition) __builtin_expect(!!(condition), 1)',
            '#define COLD __attribute__((noinline, cold))',

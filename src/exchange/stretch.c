@@ -9,6 +9,7 @@
 
 #include "src/base/options.h"
 #include "src/base/vendor.h"
+#include "src/comm/device_wait.h"
 #include "src/job/thread.h"
 
 // Memories that one stretch touches; one with more is not replayed.
@@ -223,9 +224,12 @@ static void slot_capture(own_t *own, const sdg_exec_t *exec, int first,
     give_up(own, stretch);
     return;
   }
+  if (!sdg_device_capture_begin())
+    return; // another time
   mode_change(&mode);
   bool done = capture(own, exec, first, stretch->end, enqueue, slot);
   mode_change(&mode);
+  sdg_device_capture_end();
   stretch->captures++;
   if (!done)
     give_up(own, stretch);
