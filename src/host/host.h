@@ -8,6 +8,7 @@
 #define SDG_SRC_HOST_HOST_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define HOST_API __attribute__((visibility("default")))
@@ -43,6 +44,16 @@ HOST_API cudaError_t host_stream_submit(cudaStream_t stream,
 HOST_API cudaError_t host_stream_submit_again(
     cudaStream_t stream, cudaError_t (*run)(void *argument), void *argument,
     void (*release)(void *argument), void *(*again)(const void *argument));
+
+/* Adds such work to a graph, as a node that waits for no other; with `replaces`
+ * it becomes the work of the graph's only node, which was added so.
+ * cudaErrorInvalidValue if the graph is another. Takes over the argument, also
+ * after an error. */
+HOST_API cudaError_t host_graph_add_again(cudaGraph_t graph, bool replaces,
+                                          cudaError_t (*run)(void *argument),
+                                          void *argument,
+                                          void (*release)(void *argument),
+                                          void *(*again)(const void *argument));
 
 /* True while the stream is being captured into a graph. */
 HOST_API int host_stream_capturing(cudaStream_t stream);

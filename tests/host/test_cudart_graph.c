@@ -207,7 +207,11 @@ START_TEST(nodes_run_after_what_they_need) {
   OK(cudaGraphGetNodes(graph, NULL, &count));
   ck_assert_uint_eq(count, 3);
   OK(cudaGraphExecDestroy(exec));
+  /* The node's graph goes with the node. NVIDIA's sample destroys it again. */
+  OK(cudaGraphChildGraphNodeGetGraph(inner, &child));
   OK(cudaGraphDestroy(graph));
+  FAILS(cudaGraphDestroy(child), InvalidValue);
+  FAILS(cudaGraphDestroy(graph), InvalidValue);
 }
 END_TEST
 

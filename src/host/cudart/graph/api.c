@@ -19,7 +19,7 @@ cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags) {
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  if (!graph)
+  if (!graph || !host_graph_exists(graph))
     return host_result(cudaErrorInvalidValue);
   host_graph_destroy(graph);
   return cudaSuccess;

@@ -2,11 +2,32 @@
 // The structure of graphs: nodes, dependencies, copies.
 #include "src/host/cudart/graph/graph.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+// The graphs that exist, by their addresses. Destroying a graph twice is an
+// error of the program that CUDA answers with a status.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct CUgraph_st *existing;
+
 cudaGraph_t host_graph_create(void) {
-  return calloc(1, sizeof(struct CUgraph_st));
+  cudaGraph_t graph = calloc(1, sizeof(struct CUgraph_st));
+  if (!graph)
+    return NULL;
+  graph->self = graph;
+  pthread_mutex_lock(&lock);
+  HASH_ADD(hh, existing, self, sizeof graph->self, graph);
+  pthread_mutex_unlock(&lock);
+  return graph;
+}
+
+bool host_graph_exists(cudaGraph_t graph) {
+  struct CUgraph_st *found;
+  pthread_mutex_lock(&lock);
+  HASH_FIND(hh, existing, &graph, sizeof graph, found);
+  pthread_mutex_unlock(&lock);
+  return found != NULL;
 }
 
 static void node_destroy(cudaGraphNode_t node) {
@@ -18,6 +39,9 @@ static void node_destroy(cudaGraphNode_t node) {
 void host_graph_destroy(cudaGraph_t graph) {
   if (!graph)
     return;
+  pthread_mutex_lock(&lock);
+  HASH_DEL(existing, graph);
+  pthread_mutex_unlock(&lock);
   for (size_t i = 0; i < graph->count; i++)
     node_destroy(graph->nodes[i]);
   host_kept_drop(graph);

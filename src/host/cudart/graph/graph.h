@@ -4,6 +4,8 @@
 #ifndef SDG_SRC_HOST_CUDART_GRAPH_GRAPH_H
 #define SDG_SRC_HOST_CUDART_GRAPH_GRAPH_H
 
+#include <uthash.h>
+
 #include "src/host/cudart/internal.h"
 
 /* Work of another library (cuDNN, NCCL, cuBLAS), shared by copied nodes.
@@ -61,12 +63,16 @@ struct CUgraph_st {
   size_t count, room;
   cudaGraph_t origin; /* the graph that this one was copied from, or NULL */
   host_kept_t *kept;
+  cudaGraph_t self; /* the key in the set of graphs that exist */
+  UT_hash_handle hh;
 };
 
 #pragma GCC visibility push(hidden)
 
 cudaGraph_t host_graph_create(void);
 void host_graph_destroy(cudaGraph_t graph);
+/* Whether the graph was made and is not yet destroyed. */
+bool host_graph_exists(cudaGraph_t graph);
 /* NULL if memory is short. */
 cudaGraph_t host_graph_copy(cudaGraph_t graph);
 /* Adds a node. Takes over the child graph or the reference to the task, also

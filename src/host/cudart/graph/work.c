@@ -145,3 +145,27 @@ bool host_deed_copy(const host_deed_t *deed, host_deed_t *out_deed) {
   }
   return true;
 }
+
+cudaError_t host_graph_add_again(cudaGraph_t graph, bool replaces,
+                                 cudaError_t (*run)(void *argument),
+                                 void *argument,
+                                 void (*release)(void *argument),
+                                 void *(*again)(const void *argument)) {
+  host_deed_t deed = {.type = cudaGraphNodeTypeKernel,
+                      .task = host_task_create(run, argument, release, again)};
+  cudaGraphNode_t node;
+  if (!deed.task) {
+    release(argument);
+    return host_result(cudaErrorMemoryAllocation);
+  }
+  if (!replaces)
+    return host_result(host_graph_add(graph, NULL, 0, deed, &node));
+  if (graph->count != 1 ||
+      graph->nodes[0]->deed.type != cudaGraphNodeTypeKernel) {
+    host_deed_drop(&deed);
+    return host_result(cudaErrorInvalidValue);
+  }
+  host_deed_drop(&graph->nodes[0]->deed);
+  graph->nodes[0]->deed = deed;
+  return cudaSuccess;
+}

@@ -169,11 +169,11 @@ static cudnnStatus_t prepare(host_object_t *plan, host_object_t *pack,
   return status;
 }
 
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
-                                  cudnnBackendDescriptor_t executionPlan,
-                                  cudnnBackendDescriptor_t variantPack) {
-  host_object_t *plan = executionPlan, *pack = variantPack;
+// The work of an execution; NULL after an error.
+static cudnnStatus_t job_create(cudnnHandle_t handle, host_object_t *plan,
+                                host_object_t *pack, job_t **out) {
   cudnnStatus_t status = check(handle, plan, pack);
+  *out = NULL;
   if (status)
     return status;
   REFUSE_IF(overrides(pack), CUDNN_STATUS_NOT_SUPPORTED);
@@ -184,29 +184,73 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
   REFUSE_IF(!job, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   job->graph = sdg_graph_retain(plan->graph);
   status = prepare(plan, pack, job);
-  if (status) {
+  if (status)
     release(job);
+  else
+    *out = job;
+  return status;
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
+                                  cudnnBackendDescriptor_t executionPlan,
+                                  cudnnBackendDescriptor_t variantPack) {
+  job_t *job;
+  cudnnStatus_t status = job_create(handle, executionPlan, variantPack, &job);
+  if (status)
     return status;
-  }
   cudaError_t queued =
       host_stream_submit_again(handle->stream, run, job, release, again);
   REFUSE_IF(queued != cudaSuccess, CUDNN_STATUS_EXECUTION_FAILED);
   return CUDNN_STATUS_SUCCESS;
 }
 
+// ---- graphs of CUDA --------------------------------------------------------
+
+// Whether the plan's engine has the note that says so.
+static bool makes_nodes(host_object_t *plan) {
+  host_object_t *from =
+      host_object_child(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  sdg_graph_config_t config;
+  sdg_graph_t *graph;
+  host_engine_t engine;
+  if (!from || host_config_read(from, &config, &graph) ||
+      !host_plan_engine(graph, config.engine, &engine))
+    return false;
+  for (int i = 0; i < engine.behavior_count; i++)
+    if (engine.behavior[i] ==
+        CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API)
+      return true;
+  return false;
+}
+
+// The node has the values that tensors passed by value have now.
+static cudnnStatus_t into(cudnnHandle_t handle, host_object_t *plan,
+                          host_object_t *pack, cudaGraph_t graph,
+                          bool replaces) {
+  job_t *job;
+  REFUSE_IF(!graph, CUDNN_STATUS_BAD_PARAM);
+  cudnnStatus_t status = job_create(handle, plan, pack, &job);
+  if (status)
+    return status;
+  if (!makes_nodes(plan)) {
+    release(job);
+    return host_refuse(CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API,
+                       "the engine makes no nodes of CUDA graphs");
+  }
+  cudaError_t added =
+      host_graph_add_again(graph, replaces, run, job, release, again);
+  REFUSE_IF(added != cudaSuccess, CUDNN_STATUS_BAD_PARAM);
+  return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t cudnnBackendPopulateCudaGraph(
     cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
     cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
-  REFUSE_IF(!graph, CUDNN_STATUS_BAD_PARAM);
-  cudnnStatus_t status = check(handle, executionPlan, variantPack);
-  return status ? status
-                : host_refuse(CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API,
-                              "no engine makes nodes of CUDA graphs");
+  return into(handle, executionPlan, variantPack, graph, false);
 }
 
 cudnnStatus_t cudnnBackendUpdateCudaGraph(
     cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
     cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
-  return cudnnBackendPopulateCudaGraph(handle, executionPlan, variantPack,
-                                       graph);
+  return into(handle, executionPlan, variantPack, graph, true);
 }

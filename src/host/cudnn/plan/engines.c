@@ -111,6 +111,16 @@ static bool takes(const engine_t *engine, const sdg_graph_t *graph) {
          !(engine->tensor_cores && type_of(graph) == CUDNN_DATA_DOUBLE);
 }
 
+// Whether the library writes a kernel for this graph. These are the engines
+// that can make nodes of CUDA graphs.
+static bool compiles(const engine_t *engine, const sdg_graph_t *graph) {
+  unsigned kind;
+  int result;
+  (void)conv_of(graph, &kind, &result);
+  return kind == OTHER ? !engine->is_fallback
+                       : engine->tensor_cores && graph->node_count > 1;
+}
+
 static const engine_t *engine_find(const sdg_graph_t *graph, int64_t id) {
   for (int i = 0; i < ENGINES; i++)
     if (engines[i].id == id && takes(&engines[i], graph))
@@ -149,9 +159,12 @@ bool host_plan_engine(const sdg_graph_t *graph, int64_t id,
     if (notes >> note & 1)
       out->numerical[out->numerical_count++] =
           (cudnnBackendNumericalNote_t)note;
-  if (engine->tensor_cores && graph->node_count > 1)
+  if (compiles(engine, graph)) {
     out->behavior[out->behavior_count++] =
         CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    out->behavior[out->behavior_count++] =
+        CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API;
+  }
   return true;
 }
 

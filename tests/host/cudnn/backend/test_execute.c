@@ -286,6 +286,54 @@ START_TEST(a_captured_graph_computes_at_each_launch) {
 }
 END_TEST
 
+/* As a child of a larger graph, whose executable then gets other pointers and
+ * another value. */
+START_TEST(a_plan_becomes_a_node_of_a_graph) {
+  cudnnHandle_t handle;
+  cudaGraph_t all, own, child;
+  cudaGraphNode_t node;
+  cudaGraphExec_t exec;
+  float scale = 2;
+  void *data[OPERANDS], *work = workspace();
+  fill(data);
+  data[4] = &scale;
+  OK(cudnnCreate(&handle));
+  descriptor_t made = plan(handle, graph(handle));
+  descriptor_t pack = pack_of(OPERANDS, uids, data, work);
+  OK(cudaGraphCreate(&all, 0));
+  OK(cudaGraphCreate(&own, 0));
+  OK(cudnnBackendPopulateCudaGraph(handle, made, pack, own));
+  OK(cudaGraphAddChildGraphNode(&node, all, NULL, 0, own));
+  OK(cudaGraphDestroy(own));
+  OK(cudaGraphInstantiate(&exec, all, 0));
+  clear(data[3]);
+  scale = 7; /* the node has the 2 */
+  OK(cudaGraphLaunch(exec, 0));
+  check(data[3], 2);
+  OK(cudnnBackendDestroyDescriptor(pack));
+  void *first = data[3];
+  data[3] = device(NULL, Y_COUNT);
+  pack = pack_of(OPERANDS, uids, data, work);
+  OK(cudaGraphChildGraphNodeGetGraph(node, &child));
+  OK(cudnnBackendUpdateCudaGraph(handle, made, pack, child));
+  OK(cudaGraphLaunch(exec, 0)); /* the executable is what it was */
+  check(first, 2);
+  OK(cudaGraphExecChildGraphNodeSetParams(exec, node, child));
+  clear(first);
+  OK(cudaGraphLaunch(exec, 0));
+  check(data[3], 7);
+  ck_assert_int_eq((int)cudnnBackendUpdateCudaGraph(handle, made, pack, all),
+                   CUDNN_STATUS_BAD_PARAM); /* another node is in it */
+  ck_assert_int_eq((int)cudnnBackendPopulateCudaGraph(handle, made, pack, NULL),
+                   CUDNN_STATUS_BAD_PARAM);
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(all));
+  OK(cudnnBackendDestroyDescriptor(pack));
+  OK(cudnnBackendDestroyDescriptor(made));
+  OK(cudnnDestroy(handle));
+}
+END_TEST
+
 /* cudnn-frontend does so when it reads a plan from text. */
 START_TEST(one_pointer_for_all_tensors_does_no_harm) {
   cudnnHandle_t handle;
@@ -341,7 +389,7 @@ START_TEST(what_cannot_be_executed_is_refused) {
   cudaGraph_t empty;
   OK(cudaGraphCreate(&empty, 0));
   ck_assert_int_eq((int)cudnnBackendPopulateCudaGraph(handle, made, few, empty),
-                   CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API);
+                   CUDNN_STATUS_BAD_PARAM);
   OK(cudaGraphDestroy(empty));
   OK(cudnnBackendDestroyDescriptor(few));
   OK(cudnnBackendDestroyDescriptor(made));
@@ -446,6 +494,7 @@ int main(void) {
   TCase *tests = tcase_create("graph");
   tcase_add_test(tests, convolution_scale_bias_and_relu_have_their_numbers);
   tcase_add_test(tests, a_captured_graph_computes_at_each_launch);
+  tcase_add_test(tests, a_plan_becomes_a_node_of_a_graph);
   tcase_add_test(tests, one_pointer_for_all_tensors_does_no_harm);
   tcase_add_test(tests, what_cannot_be_executed_is_refused);
   tcase_add_test(tests, a_graph_without_engine_is_explained);
