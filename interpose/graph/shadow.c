@@ -272,6 +272,7 @@ bool sdg_shadow_use(const void *plan, const void *pack,
   if (known) {
     out->pattern = sdg_graph_pattern_retain(of_plan->pattern);
     out->plan = (cudnnBackendDescriptor_t)(uintptr_t)plan;
+    out->pack = (cudnnBackendDescriptor_t)(uintptr_t)pack;
     out->plan_generation = sdg_tag_generation(plan);
     out->config = of_plan->config;
     pointers_get(of_pack, out->pattern->graph, out);

@@ -55,6 +55,34 @@ sdg_graph_range_t sdg_graph_range_whole(const sdg_window_dim_t *dim,
   return out;
 }
 
+// Whether the rank has all of a dimension.
+static bool is_all(const sdg_window_dim_t *dim) {
+  return dim->x.lo == 0 && dim->x.hi == dim->x_extent && dim->y.lo == 0 &&
+         dim->y.hi == dim->y_extent;
+}
+
+sdg_range_t sdg_graph_right(const sdg_window_dim_t *dim, int64_t post) {
+  const sdg_window_t *w = &dim->window;
+  int64_t span = sdg_window_span(w);
+  int64_t room = dim->x.hi - dim->x.lo + w->pad + post - span;
+  sdg_range_t out = dim->y;
+  if (is_all(dim) && !dim->wrap)
+    return out;
+  // Its output j sees rows from j*s - p on, of which row 0 is x.lo.
+  if (dim->x.lo != dim->y.lo * w->stride || room < 0 ||
+      room / w->stride + 1 != dim->y.hi - dim->y.lo)
+    return (sdg_range_t){0, 0};
+  if (dim->wrap || dim->x.lo > 0) {
+    int64_t first = sdg_ceil_div(dim->x.lo + w->pad, w->stride);
+    out.lo = first > out.lo ? first : out.lo;
+  }
+  if (dim->wrap || dim->x.hi < dim->x_extent) {
+    int64_t end = sdg_floor_div(dim->x.hi + w->pad - span, w->stride) + 1;
+    out.hi = end < out.hi ? end : out.hi;
+  }
+  return out.lo < out.hi ? out : (sdg_range_t){0, 0};
+}
+
 // ---- the main op -----------------------------------------------------------
 
 void sdg_graph_operand_extents(const sdg_call_t *call,
@@ -264,19 +292,12 @@ void sdg_graph_main_fini(sdg_graph_main_t *main) {
   sdg_window_op_fini(&main->op);
 }
 
-// Whether the rank has all of a dimension.
-static bool is_all(const sdg_window_dim_t *dim) {
-  return dim->x.lo == 0 && dim->x.hi == dim->x_extent && dim->y.lo == 0 &&
-         dim->y.hi == dim->y_extent;
-}
-
-sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_main_t *main,
-                                  const sdg_tagging_t *tagging, int rank) {
-  sdg_window_dim_t dim[SDG_DIMS_MAX];
+sdg_graph_boxes_t sdg_graph_boxes_of(const sdg_graph_main_t *main,
+                                     const sdg_tagging_t *tagging,
+                                     const sdg_window_dim_t *dim) {
   bool back = sdg_graph_is_back(main->pattern);
   sdg_graph_boxes_t out;
   memset(&out, 0, sizeof out);
-  sdg_window_op_own(&main->op, tagging, &main->spec, rank, dim);
   sdg_box_t *x = &out.level[SDG_GRAPH_LEVEL_X],
             *y = &out.level[SDG_GRAPH_LEVEL_Y];
   x->dims = y->dims = out.read.dims = main->op.dims;
@@ -313,6 +334,13 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_main_t *main,
   // Without the rows behind the last window.
   *x = sdg_box_intersect(x, &out.read);
   return out;
+}
+
+sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_main_t *main,
+                                  const sdg_tagging_t *tagging, int rank) {
+  sdg_window_dim_t dim[SDG_DIMS_MAX];
+  sdg_window_op_own(&main->op, tagging, &main->spec, rank, dim);
+  return sdg_graph_boxes_of(main, tagging, dim);
 }
 
 sdg_box_t sdg_graph_operand_box(const sdg_call_t *call,

@@ -37,6 +37,12 @@ sdg_graph_range_t sdg_graph_range_back(const sdg_window_dim_t *dim);
 sdg_graph_range_t sdg_graph_range_whole(const sdg_window_dim_t *dim,
                                         const sdg_graph_range_t *back);
 
+/* Forward: the owned outputs that the program's own execution, on the rank's
+ * rows and with the op's paddings, gets right. {0,0} if it computes others than
+ * the owned ones. N=10, k=3, s=1, p=1, x and y [5,10): output 5 sees row 4, so
+ * [6,10). */
+sdg_range_t sdg_graph_right(const sdg_window_dim_t *dim, int64_t post);
+
 /* The boxes of one rank. */
 typedef struct sdg_graph_boxes {
   sdg_box_t level[SDG_GRAPH_LEVELS]; /* of X and Y; W is not set */
@@ -80,6 +86,12 @@ const sdg_placement_t *sdg_graph_result_place(const sdg_graph_main_t *main,
 /* The boxes of a rank of the job. A rank without results has empty ones. */
 sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_main_t *main,
                                   const sdg_tagging_t *tagging, int rank);
+
+/* The boxes for the outputs dim[d].y (of a gradient: the inputs dim[d].x); the
+ * channels that a convolution counts as one element are all. */
+sdg_graph_boxes_t sdg_graph_boxes_of(const sdg_graph_main_t *main,
+                                     const sdg_tagging_t *tagging,
+                                     const sdg_window_dim_t *dim);
 
 /* The box of operand `index` on a level whose box is `box`: dimensions of
  * extent 1 stay. */

@@ -8,7 +8,7 @@
 /* What an execution uses; call->args points to one. */
 typedef struct sdg_graph_execution {
   sdg_graph_pattern_t *pattern;
-  cudnnBackendDescriptor_t plan;
+  cudnnBackendDescriptor_t plan, pack;
   uint64_t plan_generation; /* of the plan's descriptor; never used again */
   /* Of a plan that was read from JSON; NULL: its engine is asked for. */
   const sdg_graph_config_t *config;

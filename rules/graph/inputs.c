@@ -7,7 +7,7 @@
 #include "rules/place/tagging.h"
 #include "rules/window/plan.h"
 
-static sdg_box_t own_box(const sdg_graph_maker_t *m, int index, int rank) {
+sdg_box_t sdg_graph_own_box(const sdg_graph_maker_t *m, int index, int rank) {
   const sdg_placement_t *placement = &m->tagging->placement[index];
   if (placement->dims && !m->whole)
     return sdg_placement_box(placement, m->tagging->mesh, rank);
@@ -28,7 +28,7 @@ static sdg_status_t transfer_fill(const sdg_graph_maker_t *m,
   for (int r = 0; r < tagging->ranks; r++) {
     int rank = tagging->rank_list[r];
     sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->main, tagging, rank);
-    owned[r] = own_box(m, input->operand, rank);
+    owned[r] = sdg_graph_own_box(m, input->operand, rank);
     sdg_box_t *box = &boxes.level[input->level];
     if (m->main.zero_rows && input->level == SDG_GRAPH_LEVEL_X) {
       // Rows of zeros come from nowhere.
@@ -59,7 +59,7 @@ static sdg_status_t input_add(sdg_graph_maker_t *m, int index,
                                .own = m->operand_slab[index],
                                .assembled = -1};
   SDG_TRY(transfer_fill(m, input));
-  sdg_box_t own = own_box(m, index, m->tagging->rank);
+  sdg_box_t own = sdg_graph_own_box(m, index, m->tagging->rank);
   sdg_box_t need =
       sdg_graph_operand_box(m->call, m->tagging, index, &m->boxes.level[level]);
   bool same = sdg_box_equal(&own, &need);
@@ -68,7 +68,7 @@ static sdg_status_t input_add(sdg_graph_maker_t *m, int index,
     m->inputs--;
     return SDG_OK;
   }
-  if (!same && !sdg_box_empty(&need))
+  if (!same && !sdg_box_empty(&need) && !m->repairs)
     SDG_TRY(sdg_plan_scratch(m->plan, &need, input->own, &input->assembled));
   return SDG_ALLOCATE(input->message, input->transfer.recvs + 1, "a plan");
 }
@@ -97,7 +97,7 @@ sdg_status_t sdg_graph_results_close(sdg_graph_maker_t *m) {
 sdg_status_t sdg_graph_inputs_open(sdg_graph_maker_t *m) {
   const sdg_graph_pattern_t *p = m->main.pattern;
   for (int i = 0; i < m->call->operands; i++) {
-    sdg_box_t own = own_box(m, i, m->tagging->rank);
+    sdg_box_t own = sdg_graph_own_box(m, i, m->tagging->rank);
     SDG_TRY(sdg_plan_operand(m->plan, m->call, i, &own, &m->operand_slab[i]));
     m->apart[i] = -1;
     if (m->call->operand[i].is_output) {

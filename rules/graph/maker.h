@@ -50,7 +50,12 @@ typedef struct sdg_graph_maker {
   sdg_graph_sum_t sum[SDG_OPERANDS_MAX];
   int sums;
   sdg_graph_extents_t *extents; /* owned */
-  int call_index;               /* of the piece */
+  int call_index; /* of the piece, or of the program's own execution */
+  /* "repair": makers of the strips, which share the plan; owned. */
+  bool repairs;
+  struct sdg_graph_maker *strip;
+  int strips;
+  sdg_price_t price;
   /* Where the ops in front of the main op are a piece of their own, whose
    * result is in memory, in the type of x: */
   int prologue_slab;   /* with rows of zeros; -1: they are not */
@@ -59,6 +64,9 @@ typedef struct sdg_graph_maker {
 } sdg_graph_maker_t;
 
 /* ---- inputs ---- */
+
+/* What `rank` of the job has of an operand; in the whole view, all. */
+sdg_box_t sdg_graph_own_box(const sdg_graph_maker_t *m, int index, int rank);
 
 /* Adds the operands' slabs, and decides what is assembled. */
 sdg_status_t sdg_graph_inputs_open(sdg_graph_maker_t *m) SDG_MUST_CHECK;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "rules/graph/maker.h"
+#include "rules/graph/repair.h"
 #include "rules/place/tagging.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
@@ -33,20 +33,50 @@ static sdg_status_t refusals_compare(const sdg_call_t *call, int mine) {
              : SDG_OK;
 }
 
-static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
-  int refusal = 0;
-  SDG_TRY(sdg_plan_create("extend", &m->plan));
-  m->plan->why = "a graph is computed in one call, on its piece with the "
-                 "neighbours' rows around it";
+static void parts_fini(sdg_graph_maker_t *m) {
+  sdg_graph_repair_fini(m);
+  sdg_graph_inputs_fini(m);
+  m->inputs = m->sums = 0;
+  free(m->extents);
+  m->extents = NULL;
+}
+
+// Opens the plan, and plans what the rank computes. *out_refusal: cuDNN's
+// status if no engine takes a piece.
+static sdg_status_t parts_open(sdg_graph_maker_t *m, bool *out_literal,
+                               int *out_refusal) {
+  *out_refusal = 0;
+  SDG_TRY(sdg_plan_create(m->repairs ? "repair" : "extend", &m->plan));
+  m->plan->price = m->price;
+  if (!sdg_graph_repair_possible(m))
+    m->plan->why = "a graph is computed in one call, on its piece with the "
+                   "neighbours' rows around it";
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_graph_inputs_open(m));
   SDG_TRY(sdg_graph_sums_open(m));
   *out_literal = is_literal(m);
-  if (!*out_literal)
-    SDG_TRY(sdg_graph_piece_open(m, &refusal));
+  if (*out_literal)
+    return SDG_OK;
+  return m->repairs ? sdg_graph_repair_open(m, out_refusal)
+                    : sdg_graph_piece_open(m, out_refusal);
+}
+
+static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
+  int refusal;
+  m->repairs = sdg_graph_repair_wanted(m);
+  SDG_TRY(parts_open(m, out_literal, &refusal));
+  if (refusal && m->repairs) { // an engine may take the piece as a whole
+    sdg_plan_destroy(m->plan);
+    m->plan = NULL;
+    parts_fini(m);
+    m->repairs = false;
+    SDG_TRY(parts_open(m, out_literal, &refusal));
+  }
   SDG_TRY(refusals_compare(m->call, refusal));
   if (*out_literal)
     return SDG_OK;
+  if (m->repairs)
+    return sdg_graph_repair_compute(m);
   SDG_TRY(sdg_graph_inputs_assemble(m));
   SDG_TRY(sdg_graph_piece_compute(m));
   SDG_TRY(sdg_graph_results_close(m));
@@ -76,14 +106,13 @@ sdg_status_t sdg_graph_plan(const sdg_call_t *call,
     if (status == SDG_OK)
       status = steps_make(m, &literal);
     sdg_graph_main_fini(&m->main);
-    sdg_graph_inputs_fini(m);
+    parts_fini(m);
     if (literal && status == SDG_OK) {
       sdg_plan_destroy(m->plan);
       status = sdg_window_plan_literal(0, &m->plan);
     }
     status = sdg_plan_finish(m->plan, status, out_plan);
   }
-  free(m->extents);
   free(m);
   return status;
 }

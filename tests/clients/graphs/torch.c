@@ -99,6 +99,9 @@ static bool is_deterministic(build_t config) {
   return is;
 }
 
+// "inplace": z is where y will be.
+static bool in_place;
+
 static bool plan_run(cudnnHandle_t handle, build_t plan, int64_t workspace,
                      const layer_t *l, layer_what_t what) {
   static const int order[] = {LAYER_X, LAYER_Y, LAYER_W, LAYER_Z, LAYER_BIAS};
@@ -108,6 +111,14 @@ static bool plan_run(cudnnHandle_t handle, build_t plan, int64_t workspace,
   for (int i = 0; i < count; i++) {
     ids[i] = uids[order[i]];
     pointers[i] = l->device[order[i]];
+    if (in_place && order[i] == LAYER_Z) {
+      const int64_t *dim = l->dim[LAYER_Y];
+      CHECK(cudaMemcpy(l->device[LAYER_Y], pointers[i],
+                       (size_t)(dim[0] * dim[1] * dim[2] * dim[3]) *
+                           sizeof(float),
+                       cudaMemcpyDeviceToDevice));
+      pointers[i] = l->device[LAYER_Y];
+    }
   }
   if (workspace)
     CHECK(cudaMalloc(&space, (size_t)workspace));
@@ -162,8 +173,10 @@ int main(int count, char **words) {
   static const char *const name[] = {"forward", "data", "filter", "fused"};
   bool benchmark = count > 1 && strcmp(words[1], "benchmark") == 0;
   cudnnHandle_t handle;
+  in_place = count > 1 && strcmp(words[1], "inplace") == 0;
   CHECK(cudnnCreate(&handle));
-  for (int what = LAYER_FORWARD; what <= LAYER_FUSED; what++)
+  for (int what = in_place ? LAYER_FUSED : LAYER_FORWARD; what <= LAYER_FUSED;
+       what++)
     for (int64_t stride = 1; stride <= 2; stride++) {
       layer_t l;
       layer_init(&l, 2, 5, 6, 17, 13, 3, stride, 1);

@@ -129,6 +129,45 @@ START_TEST(windows_are_whole_where_a_gradient_depends_on_that) {
 }
 END_TEST
 
+// The rank's own rows, as the program's own execution sees them, beside all.
+START_TEST(own_executions_are_right_where_windows_see_own_rows) {
+  int kept = 0;
+  for (int i = 0; i < CASES; i++) {
+    draw_t draw = drawn();
+    sdg_window_dim_t *dim = &draw.dim;
+    const sdg_window_t *w = &dim->window;
+    dim->wrap = random_in(0, 3) == 0;
+    dim->x = range_within(dim->x_extent);
+    dim->y = range_within(dim->y_extent);
+    sdg_range_t right = sdg_graph_right(dim, draw.post);
+    int64_t room = dim->x.hi - dim->x.lo + w->pad + draw.post - span_of(w);
+    int64_t outputs = room < 0 ? 0 : room / w->stride + 1;
+    for (int64_t o = dim->y.lo; o < dim->y.hi; o++) {
+      bool same = outputs == dim->y.hi - dim->y.lo;
+      for (int64_t j = 0; j < w->kernel; j++) {
+        int64_t at = o * w->stride - w->pad + j * w->dilation;
+        int64_t own = (o - dim->y.lo) * w->stride - w->pad + j * w->dilation;
+        bool inside = dim->wrap || (at >= 0 && at < dim->x_extent);
+        bool seen = own >= 0 && own < dim->x.hi - dim->x.lo;
+        same &= inside == seen && (!inside || own + dim->x.lo == at);
+      }
+      bool said = o >= right.lo && o < right.hi;
+      REQUIRE(!said || same); // it may say less, where windows jump over rows
+      kept += said;
+    }
+    if (dim->x.lo == dim->y.lo * w->stride && !dim->wrap && w->dilation == 1 &&
+        outputs == dim->y.hi - dim->y.lo)
+      for (int64_t o = dim->y.lo; o < dim->y.hi; o++) {
+        int64_t lo = o * w->stride - w->pad, hi = lo + w->kernel;
+        bool within = (lo >= dim->x.lo || dim->x.lo == 0) &&
+                      (hi <= dim->x.hi || dim->x.hi == dim->x_extent);
+        REQUIRE(within == (o >= right.lo && o < right.hi));
+      }
+  }
+  ck_assert_int_gt(kept, CASES / 100);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("graphboxes");
   TCase *cases = tcase_create("graphboxes");
@@ -136,6 +175,7 @@ int main(void) {
   tcase_add_test(cases, outputs_see_the_same_inputs_in_a_piece);
   tcase_add_test(cases, inputs_get_all_addends_in_a_piece);
   tcase_add_test(cases, windows_are_whole_where_a_gradient_depends_on_that);
+  tcase_add_test(cases, own_executions_are_right_where_windows_see_own_rows);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
