@@ -111,7 +111,7 @@ static void access_list(const sdg_graph_execution_t *execution,
   *out = (sdg_memory_access_t){.name = call->entry_name,
                                .stream_kind = SDG_STREAM_CUDNN,
                                .stream = call->handle};
-  for (int i = 0; i < call->operands; i++)
+  for (int i = 0; i < execution->pattern->operands; i++)
     out->access[out->accesses++] =
         sdg_operand_access(&call->operand[i], true, call->operand[i].is_output);
   if (execution->workspace)
@@ -126,10 +126,11 @@ static bool is_warm_up(const sdg_graph_execution_t *execution,
                        const sdg_call_t *call) {
   cudaStream_t stream;
   bool capturing;
-  for (int i = 1; i < call->operands; i++)
+  int operands = execution->pattern->operands;
+  for (int i = 1; i < operands; i++)
     if (call->operand[i].data != call->operand[0].data)
       return false;
-  return call->operands > 1 && execution->config &&
+  return operands > 1 && execution->config &&
          sdg_stream_state(call, &stream, &capturing) == SDG_OK && capturing;
 }
 

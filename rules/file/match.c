@@ -116,7 +116,8 @@ static bool op_matches(const sdg_section_t *section, sdg_family_t family,
   if (sdg_family_is_product(family)) {
     if (!sdg_section_multiplies(section))
       return false;
-    word = product_word(entry);
+    if (sdg_family_is(family, SDG_FAMILY_STATED))
+      word = product_word(entry);
   }
   for (int i = 0; i < section->globs; i++)
     if ((word && fnmatch(section->glob[i], word, 0) == 0) ||

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "rules/graph/product/product.h"
 #include "rules/place/tagging.h"
 
 // ---- one dimension ---------------------------------------------------------
@@ -339,6 +340,8 @@ sdg_graph_boxes_t sdg_graph_boxes_of(const sdg_graph_main_t *main,
 sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_main_t *main,
                                   const sdg_tagging_t *tagging, int rank) {
   sdg_window_dim_t dim[SDG_DIMS_MAX];
+  if (main->pattern->kind == SDG_GRAPH_PRODUCT)
+    return sdg_graph_product_boxes(main->pattern, tagging, rank);
   sdg_window_op_own(&main->op, tagging, &main->spec, rank, dim);
   return sdg_graph_boxes_of(main, tagging, dim);
 }

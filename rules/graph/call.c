@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "rules/place/label.h"
+#include "rules/vendor/product.h"
+#include "src/call/range.h"
 #include "src/call/tag.h"
 
 static sdg_family_t family_of(const sdg_graph_pattern_t *pattern) {
@@ -16,6 +18,8 @@ static sdg_family_t family_of(const sdg_graph_pattern_t *pattern) {
   case SDG_GRAPH_POOL:
   case SDG_GRAPH_POOL_BACK:
     return SDG_FAMILY_POOL_GRAPH;
+  case SDG_GRAPH_PRODUCT:
+    return SDG_FAMILY_MATMUL_GRAPH;
   case SDG_GRAPH_POINTWISE:
     return pattern->combines ? SDG_FAMILY_REDUCE_GRAPH
                              : SDG_FAMILY_POINTWISE_GRAPH;
@@ -56,6 +60,39 @@ static sdg_status_t operand_init(const sdg_graph_execution_t *execution,
   return SDG_OK;
 }
 
+// M, N, K and BATCH behind the tensors. A tag of the result's memory is the
+// product's.
+static sdg_status_t product_init(const sdg_graph_execution_t *execution,
+                                 sdg_call_t *call) {
+  sdg_graph_pattern_t *p = execution->pattern;
+  const sdg_graph_tensor_t *a = &p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_X]];
+  const sdg_graph_tensor_t *c = &p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_Y]];
+  const void *key = sdg_graph_product_key(p);
+  int t = p->result < 0 ? -1 : p->operand[p->result];
+  const sdg_tag_label_t *label =
+      t < 0 ? NULL : sdg_range_label(execution->pointer[t]);
+  if (label && !(key = sdg_graph_tagged_get(p, t, label)))
+    return sdg_fail(SDG_E_NO_MEMORY, "a tag of memory");
+  uint64_t generation = sdg_tag_generation(key);
+  call->operand[call->operands++] = (sdg_operand_t){
+      .role = SDG_ROLE_PRODUCT,
+      .kind = SDG_OPERAND_TENSOR,
+      .descriptor = key,
+      .generation = generation,
+      .label = sdg_tag_label(key, generation),
+      .descriptor_at = SDG_NOWHERE,
+      .data_at = SDG_NOWHERE,
+      .elem_bytes = 1,
+      .dims = SDG_PRODUCT_DIMS,
+      .extent = {[SDG_M] = c->dim[c->rank - 2],
+                 [SDG_N] = c->dim[c->rank - 1],
+                 [SDG_K] = a->dim[a->rank - 1],
+                 [SDG_BATCH] = c->rank > 2 ? c->dim[0] : 1},
+      .stride = {1, 1, 1, 1},
+  };
+  return SDG_OK;
+}
+
 sdg_status_t sdg_graph_call_init(const sdg_graph_execution_t *execution,
                                  int entry, cudnnHandle_t handle,
                                  sdg_call_t *out) {
@@ -69,7 +106,8 @@ sdg_status_t sdg_graph_call_init(const sdg_graph_execution_t *execution,
   out->args = execution;
   out->op_descriptor = NULL;
   out->op_generation = 0;
-  out->window = &pattern->window;
+  bool product = pattern->kind == SDG_GRAPH_PRODUCT;
+  out->window = product ? NULL : &pattern->window;
   out->is_query = false;
   out->memory = NULL;
   out->result = 0;
@@ -77,5 +115,5 @@ sdg_status_t sdg_graph_call_init(const sdg_graph_execution_t *execution,
   out->operands = pattern->operands;
   for (int i = 0; i < pattern->operands; i++)
     SDG_TRY(operand_init(execution, i, &out->operand[i]));
-  return SDG_OK;
+  return product ? product_init(execution, out) : SDG_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "rules/graph/clock.h"
 #include "rules/graph/maker.h"
+#include "rules/graph/product/product.h"
 #include "rules/kit/subcall.h"
 #include "rules/vendor/vendor.h"
 #include "src/exchange/exec.h"
@@ -37,12 +38,13 @@ static void stored_destroy(void *op) {
   free(stored);
 }
 
-static sdg_status_t part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
-                              int *out_index, int *out_refusal) {
+sdg_status_t sdg_graph_part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
+                                 int *out_index, int *out_refusal) {
   sdg_graph_piece_t *piece;
   stored_t *stored;
   m->extents->part = part;
-  SDG_TRY(sdg_graph_extents_fill(m));
+  SDG_TRY(m->product ? sdg_graph_product_extents_fill(m)
+                     : sdg_graph_extents_fill(m));
   SDG_TRY(sdg_graph_piece_create(m->extents, m->call, &piece, out_refusal));
   if (!piece)
     return SDG_OK;
@@ -53,8 +55,9 @@ static sdg_status_t part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
   }
   stored->piece = piece;
   for (int i = 0; i < piece->slots; i++)
-    stored->slab[i] = sdg_graph_slot_find(
-        m, piece->slot[i].tensor, piece->slot[i].level, &stored->box[i]);
+    stored->slab[i] =
+        (m->product ? sdg_graph_product_slot_find : sdg_graph_slot_find)(
+            m, piece->slot[i].tensor, piece->slot[i].level, &stored->box[i]);
   sdg_subcall_t sub = {.fn = stored_run,
                        .op = stored,
                        .op_destroy = stored_destroy,
@@ -73,17 +76,18 @@ sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m, int *out_refusal) {
   SDG_TRY(SDG_ALLOCATE(m->extents, 1, "a plan"));
   m->prologue_slab = -1;
   if (sdg_box_equal(&m->boxes.read, &m->boxes.level[SDG_GRAPH_LEVEL_X]))
-    return part_open(m, SDG_GRAPH_ALL, &m->call_index, out_refusal);
+    return sdg_graph_part_open(m, SDG_GRAPH_ALL, &m->call_index, out_refusal);
   // Ops in front of the convolution would change rows of zeros.
   // cuDNN computes them alone in packed tensors only.
   int like = m->operand_slab[m->main.spec.x];
   SDG_TRY(sdg_plan_scratch(m->plan, &m->boxes.level[SDG_GRAPH_LEVEL_X], like,
                            &m->prologue_result));
   SDG_TRY(sdg_plan_scratch(m->plan, &m->boxes.read, like, &m->prologue_slab));
-  SDG_TRY(part_open(m, SDG_GRAPH_PROLOGUE, &m->prologue_index, out_refusal));
-  return *out_refusal
-             ? SDG_OK
-             : part_open(m, SDG_GRAPH_REST, &m->call_index, out_refusal);
+  SDG_TRY(sdg_graph_part_open(m, SDG_GRAPH_PROLOGUE, &m->prologue_index,
+                              out_refusal));
+  return *out_refusal ? SDG_OK
+                      : sdg_graph_part_open(m, SDG_GRAPH_REST, &m->call_index,
+                                            out_refusal);
 }
 
 sdg_status_t sdg_graph_piece_compute(sdg_graph_maker_t *m) {

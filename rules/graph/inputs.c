@@ -86,7 +86,7 @@ static sdg_status_t result_add(sdg_graph_maker_t *m, int index) {
 }
 
 sdg_status_t sdg_graph_results_close(sdg_graph_maker_t *m) {
-  for (int i = 0; i < m->call->operands; i++)
+  for (int i = 0; i < m->main.pattern->operands; i++)
     if (m->apart[i] >= 0)
       SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->apart[i],
                             m->operand_slab[i], NULL, NULL,
@@ -96,7 +96,7 @@ sdg_status_t sdg_graph_results_close(sdg_graph_maker_t *m) {
 
 sdg_status_t sdg_graph_inputs_open(sdg_graph_maker_t *m) {
   const sdg_graph_pattern_t *p = m->main.pattern;
-  for (int i = 0; i < m->call->operands; i++) {
+  for (int i = 0; i < p->operands; i++) {
     sdg_box_t own = sdg_graph_own_box(m, i, m->tagging->rank);
     SDG_TRY(sdg_plan_operand(m->plan, m->call, i, &own, &m->operand_slab[i]));
     m->apart[i] = -1;

@@ -14,7 +14,7 @@ typedef struct beside {
 
 enum { BESIDES = 3 };
 
-// The name of no operand is 0.
+// The name of no operand is 0; beta 0: nothing is added to.
 typedef struct main_op {
   cudnnBackendDescriptorType_t kind;
   cudnnBackendAttributeName_t tensor[SDG_GRAPH_LEVELS]; // X, Y, W; 0: none
@@ -59,6 +59,11 @@ static const main_op_t main_ops[] = {
          .beside = {{OPERAND(RESAMPLE_BWD_IDXDESC), SDG_GRAPH_LEVEL_Y},
                     {OPERAND(RESAMPLE_BWD_YDESC), SDG_GRAPH_LEVEL_Y},
                     {OPERAND(RESAMPLE_BWD_XDESC), SDG_GRAPH_LEVEL_X}}},
+    [SDG_GRAPH_PRODUCT] = {.kind = OPERATION(MATMUL),
+                           .tensor = {OPERAND(MATMUL_ADESC),
+                                      OPERAND(MATMUL_CDESC),
+                                      OPERAND(MATMUL_BDESC)},
+                           .after = SDG_GRAPH_LEVEL_Y},
 };
 #undef OPERATION
 #undef OPERAND
@@ -155,6 +160,25 @@ static const char *pooling_read(sdg_graph_pattern_t *p,
 }
 #undef LIST
 
+static const char *product_read(const sdg_graph_pattern_t *p,
+                                const sdg_graph_node_t *main) {
+  static const cudnnBackendAttributeName_t overrides[] = {
+      CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC,
+      CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC,
+      CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC};
+  for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++)
+    if (sdg_graph_operand(main, overrides[i]) >= 0)
+      return "a product of matrices whose extents are read from memory";
+  if (sdg_graph_integer(
+          main, CUDNN_ATTR_OPERATION_MATMUL_IRREGULARLY_STRIDED_BATCH_COUNT,
+          1) > 1)
+    return "a product of matrices with an irregular batch";
+  for (int level = 0; level < SDG_GRAPH_LEVELS; level++)
+    if (p->tensor[level] < 0)
+      return "a product of matrices without one of them";
+  return NULL;
+}
+
 // ---- finding it ------------------------------------------------------------
 
 // The operators that cuDNN 9.19 takes in a graph.
@@ -168,6 +192,16 @@ static bool is_combined(const sdg_graph_node_t *node) {
     return true;
   }
   return false;
+}
+
+// Attention in parts has two products, and a softmax between them.
+static const char *products_read(const sdg_graph_t *graph) {
+  int products = 0;
+  for (int n = 0; n < graph->node_count; n++)
+    products += main_of(&graph->node[n]) == SDG_GRAPH_PRODUCT;
+  return products > 1 ? "several products of matrices, as attention in parts "
+                        "has: sundog splits one product in a graph"
+                      : NULL;
 }
 
 static const char *nodes_read(sdg_graph_pattern_t *p, int *out_found) {
@@ -189,7 +223,7 @@ static const char *nodes_read(sdg_graph_pattern_t *p, int *out_found) {
       return sdg_graph_node_name(node);
     }
   }
-  return *out_found > 1 ? "several convolutions or poolings" : NULL;
+  return *out_found > 1 ? "several convolutions, poolings or products" : NULL;
 }
 
 const char *sdg_graph_main_find(sdg_graph_pattern_t *p) {
@@ -197,17 +231,23 @@ const char *sdg_graph_main_find(sdg_graph_pattern_t *p) {
   p->kind = SDG_GRAPH_POINTWISE;
   p->after = SDG_GRAPH_LEVEL_Y;
   p->main = -1;
-  const char *lacks = nodes_read(p, &found);
+  const char *lacks = products_read(p->graph);
+  if (!lacks)
+    lacks = nodes_read(p, &found);
   if (lacks || p->main < 0)
     return lacks;
   const sdg_graph_node_t *main = &p->graph->node[p->main];
   const main_op_t *op = &main_ops[p->kind];
   p->after = op->after;
-  p->adds_old = sdg_graph_real(main, op->beta, 0) != 0;
+  p->adds_old = op->beta && sdg_graph_real(main, op->beta, 0) != 0;
   for (int level = 0; level < SDG_GRAPH_LEVELS; level++)
     p->tensor[level] =
         op->tensor[level] ? sdg_graph_operand(main, op->tensor[level]) : -1;
   p->spatial = p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_X]].rank - 2;
+  if (p->kind == SDG_GRAPH_PRODUCT)
+    return p->spatial < 0 || p->spatial + 2 > SDG_DIMS_MAX
+               ? "a product of matrices with that many dimensions"
+               : product_read(p, main);
   if (p->spatial < 1 || p->spatial + 2 > SDG_DIMS_MAX)
     return "tensors without D, H or W";
   return sdg_graph_mixes(p) ? convolution_read(p, main) : pooling_read(p, main);

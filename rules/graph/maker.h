@@ -61,6 +61,8 @@ typedef struct sdg_graph_maker {
   int prologue_slab;   /* with rows of zeros; -1: they are not */
   int prologue_result; /* where the piece writes it */
   int prologue_index;
+  /* rules/graph/product; NULL: the graph has no product of matrices. */
+  struct sdg_graph_product *product;
 } sdg_graph_maker_t;
 
 /* ---- inputs ---- */
@@ -100,6 +102,10 @@ sdg_status_t sdg_graph_extents_fill(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 /* Plans the piece. *out_refusal: cuDNN's status if no engine takes it. */
 sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m,
                                   int *out_refusal) SDG_MUST_CHECK;
+/* Plans a part of the piece as a sub-call of its own. */
+sdg_status_t sdg_graph_part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
+                                 int *out_index,
+                                 int *out_refusal) SDG_MUST_CHECK;
 /* Adds the steps that compute it. */
 sdg_status_t sdg_graph_piece_compute(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 /* Of the ranks of the agreement's group, the first one's status that has no
@@ -108,6 +114,9 @@ sdg_status_t sdg_graph_piece_compute(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 sdg_status_t sdg_graph_refusals_gather(const sdg_call_t *call, int mine,
                                        int *out_refusal,
                                        int *out_rank) SDG_MUST_CHECK;
+/* Shard view: SDG_E_GRAPH_ENGINE, on all ranks, if one has no engine. */
+sdg_status_t sdg_graph_refusals_compare(const sdg_call_t *call,
+                                        int mine) SDG_MUST_CHECK;
 /* Copies the rank's own part of results that were written apart. */
 sdg_status_t sdg_graph_results_close(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 /* Where a tensor is on a level: a slab, and a box of it; -1: it has no memory.

@@ -44,7 +44,8 @@ static const char *results_mark(sdg_graph_pattern_t *p, int n,
     if (!sums && like &&
         memcmp(tensor->dim, like->dim,
                sizeof *like->dim * (size_t)like->rank) != 0)
-      return "a result of other extents than the convolution's or pooling's";
+      return "a result of other extents than the convolution's, pooling's or "
+             "product's";
   }
   return NULL;
 }
@@ -58,8 +59,8 @@ static const char *after_mark(sdg_graph_pattern_t *p) {
     bool sums = sdg_graph_is_sum(&graph->node[n]);
     if (!is_after(p, n)) {
       if (sums)
-        return "a sum of what is not computed of the convolution's or "
-               "pooling's result";
+        return "a sum of what is not computed of the result of the "
+               "convolution, pooling or product";
       continue;
     }
     p->node_levels[n] =
@@ -127,7 +128,8 @@ static const char *tensors_lack(const sdg_graph_pattern_t *p) {
     if (tensor->is_ragged)
       return "a ragged tensor";
     if (p->tensor_levels[t] == 0)
-      return "an op that has nothing to do with the convolution or pooling";
+      return "an op that has nothing to do with the convolution, pooling or "
+             "product";
     if (tensor->is_by_value)
       continue;
     if (tensor->rank != p->spatial + 2)
@@ -138,7 +140,8 @@ static const char *tensors_lack(const sdg_graph_pattern_t *p) {
       return "a tensor without a unique id";
     if (p->main >= 0 && p->writer[t] >= 0 &&
         !(p->tensor_levels[t] & SDG_GRAPH_AFTER))
-      return "a result that is not computed of the convolution's or pooling's";
+      return "a result that is not computed of the convolution's, pooling's or "
+             "product's";
   }
   return NULL;
 }
@@ -233,6 +236,33 @@ static void operand_add(sdg_graph_pattern_t *p, int t, sdg_role_t role) {
   p->operands++;
 }
 
+static void result_note(sdg_graph_pattern_t *p, int t, int64_t *io_most) {
+  if (p->writer[t] < 0 || (p->tensor_levels[t] & SDG_GRAPH_SUM) ||
+      elements(&p->graph->tensor[t]) <= *io_most)
+    return;
+  *io_most = elements(&p->graph->tensor[t]);
+  p->result = p->operands;
+}
+
+// The product itself is an operand behind these.
+static const char *matrices_find(sdg_graph_pattern_t *p) {
+  int64_t most = 0;
+  p->result = -1;
+  for (int t = 0; t < p->graph->tensor_count; t++) {
+    unsigned levels = p->tensor_levels[t];
+    if (!has_memory(p, t))
+      continue;
+    result_note(p, t, &most);
+    operand_add(p, t,
+                levels & SDG_GRAPH_SUM             ? SDG_ROLE_TOTAL
+                : p->writer[t] >= 0                ? SDG_ROLE_C
+                : levels >> SDG_GRAPH_LEVEL_X & 1u ? SDG_ROLE_A
+                : levels >> SDG_GRAPH_LEVEL_W & 1u ? SDG_ROLE_B
+                                                   : SDG_ROLE_ADDEND);
+  }
+  return p->operands >= SDG_OPERANDS_MAX ? "too many tensors" : NULL;
+}
+
 static const char *operands_find(sdg_graph_pattern_t *p) {
   static const sdg_role_t result[] = {[SDG_GRAPH_LEVEL_X] = SDG_ROLE_DX,
                                       [SDG_GRAPH_LEVEL_Y] = SDG_ROLE_Y,
@@ -257,10 +287,7 @@ static const char *operands_find(sdg_graph_pattern_t *p) {
       continue;
     bool filter = p->tensor_levels[t] == 1u << SDG_GRAPH_LEVEL_W;
     bool sum = p->tensor_levels[t] & SDG_GRAPH_SUM;
-    if (p->writer[t] >= 0 && !sum && elements(&p->graph->tensor[t]) > most) {
-      most = elements(&p->graph->tensor[t]);
-      p->result = p->operands;
-    }
+    result_note(p, t, &most);
     operand_add(p, t,
                 sum                 ? SDG_ROLE_SUM
                 : p->writer[t] >= 0 ? result[p->after]
@@ -339,7 +366,7 @@ static const char *pattern_read(sdg_graph_pattern_t *p) {
   if (p->main >= 0)
     needs_mark(p);
   if (!(lacks = tensors_lack(p)) && !(lacks = gradient_lacks(p)))
-    lacks = operands_find(p);
+    lacks = p->kind == SDG_GRAPH_PRODUCT ? matrices_find(p) : operands_find(p);
   if (!lacks)
     window_fill(p);
   return lacks;
@@ -363,6 +390,8 @@ sdg_graph_pattern_t *sdg_graph_pattern_create(sdg_graph_t *graph) {
   p->lacks = pattern_read(p);
   for (int t = 0; t < graph->tensor_count && !p->lacks; t++)
     sdg_tag_touch(&graph->tensor[t]);
+  if (!p->lacks && p->kind == SDG_GRAPH_PRODUCT)
+    sdg_tag_touch(sdg_graph_product_key(p));
   return p;
 }
 
@@ -377,6 +406,8 @@ void sdg_graph_pattern_release(sdg_graph_pattern_t *p) {
     return;
   for (int t = 0; t < p->graph->tensor_count && !p->lacks; t++)
     sdg_tag_forget(&p->graph->tensor[t]);
+  if (!p->lacks && p->kind == SDG_GRAPH_PRODUCT)
+    sdg_tag_forget(sdg_graph_product_key(p));
   sdg_graph_tagged_fini(p);
   sdg_graph_release(p->graph);
   free(p->tensor_levels);

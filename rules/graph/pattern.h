@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operation graph as a chain, which is all that cuDNN's engines take:
- * pointwise ops, one op with a window, pointwise ops, reductions. The op in the
- * middle may be missing. Made once for a graph; does not depend on its extents.
+ * pointwise ops, one op with a window or one product of matrices, pointwise
+ * ops, reductions. The op in the middle may be missing. Made once for a graph;
+ * does not depend on its extents.
  *
  * Where a tensor is in the chain says which box of it a rank computes: a level
  * has one box. A tensor that two levels read (y = conv(x) + x) is on both, and
@@ -17,7 +18,8 @@
 typedef enum sdg_graph_level {
   SDG_GRAPH_LEVEL_X, /* tensors like the main op's x */
   SDG_GRAPH_LEVEL_Y, /* tensors like its y; all of a graph without a main op */
-  SDG_GRAPH_LEVEL_W, /* tensors like its filter: all of them on every rank */
+  SDG_GRAPH_LEVEL_W, /* tensors like its filter: all of them on every rank;
+                        or like the second factor of a product */
   SDG_GRAPH_LEVELS,
 } sdg_graph_level_t;
 enum {
@@ -32,6 +34,7 @@ typedef enum sdg_graph_kind {
   SDG_GRAPH_WGRAD,     /* dw of x and dy; dw is `w` below, dy is `y` */
   SDG_GRAPH_POOL,      /* y of x; no `w` */
   SDG_GRAPH_POOL_BACK, /* dx of dy, and of x and y; dx is `x`, dy is `y` */
+  SDG_GRAPH_PRODUCT,   /* C of A and B, which are y, x and `w` */
   SDG_GRAPH_POINTWISE, /* none: pointwise ops and reductions alone */
 } sdg_graph_kind_t;
 
@@ -95,9 +98,23 @@ sdg_graph_level_t sdg_graph_main_level(const sdg_graph_pattern_t *pattern,
 static inline bool sdg_graph_is_back(const sdg_graph_pattern_t *pattern) {
   return pattern->after == SDG_GRAPH_LEVEL_X;
 }
+/* Whether it is a convolution or a gradient of one. */
+static inline bool sdg_graph_convolves(const sdg_graph_pattern_t *pattern) {
+  return pattern->kind <= SDG_GRAPH_WGRAD;
+}
+/* Whether it is a pooling or a gradient of one. */
+static inline bool sdg_graph_pools(const sdg_graph_pattern_t *pattern) {
+  return pattern->kind == SDG_GRAPH_POOL ||
+         pattern->kind == SDG_GRAPH_POOL_BACK;
+}
 /* Whether every output sees all channels of x. */
 static inline bool sdg_graph_mixes(const sdg_graph_pattern_t *pattern) {
-  return pattern->kind <= SDG_GRAPH_WGRAD;
+  return sdg_graph_convolves(pattern);
+}
+/* What stands for the product of a graph that has one in the tag table. */
+static inline const void *
+sdg_graph_product_key(const sdg_graph_pattern_t *pattern) {
+  return &pattern->graph->node[pattern->main];
 }
 /* What stands for tensor `t` in the tag table where its memory has a label
  * (sundog_tag_range): tensors with another label, or with none, are others,

@@ -13,19 +13,45 @@ typedef sdg_graph_descriptors_t maker_t;
 // ---- parts -----------------------------------------------------------------
 
 static bool has_node(const sdg_graph_extents_t *extents, int n, int level) {
+  const sdg_graph_pattern_t *p = extents->pattern;
   bool front = level == SDG_GRAPH_LEVEL_X;
-  return (extents->pattern->node_levels[n] >> level & 1) &&
-         (extents->part == SDG_GRAPH_ALL ||
-          front == (extents->part == SDG_GRAPH_PROLOGUE));
+  bool behind = n != p->main && (p->node_levels[n] & SDG_GRAPH_AFTER);
+  if (!(p->node_levels[n] >> level & 1))
+    return false;
+  switch (extents->part) {
+  case SDG_GRAPH_ALL:
+    return true;
+  case SDG_GRAPH_PROLOGUE:
+    return front;
+  case SDG_GRAPH_REST:
+    return !front;
+  case SDG_GRAPH_TERMS:
+    return n == p->main || level != (int)p->after;
+  case SDG_GRAPH_EPILOGUE:
+    // Ops on what is added to the result stand behind the main op, too.
+    return behind || (n != p->main && level == (int)p->after);
+  }
+  return false;
 }
 
 static bool has_tensor(const sdg_graph_extents_t *extents, int t, int level) {
   const sdg_graph_pattern_t *p = extents->pattern;
   bool front = level == SDG_GRAPH_LEVEL_X;
-  return (p->tensor_levels[t] >> level & 1) &&
-         (extents->part == SDG_GRAPH_ALL ||
-          front == (extents->part == SDG_GRAPH_PROLOGUE) ||
-          (front && t == p->tensor[SDG_GRAPH_LEVEL_X]));
+  if (!(p->tensor_levels[t] >> level & 1))
+    return false;
+  switch (extents->part) {
+  case SDG_GRAPH_ALL:
+    return true;
+  case SDG_GRAPH_PROLOGUE:
+  case SDG_GRAPH_REST:
+    return front == (extents->part == SDG_GRAPH_PROLOGUE) ||
+           (front && t == p->tensor[SDG_GRAPH_LEVEL_X]);
+  case SDG_GRAPH_TERMS:
+    return level != (int)p->after || t == p->tensor[p->after];
+  case SDG_GRAPH_EPILOGUE:
+    return level == (int)p->after;
+  }
+  return false;
 }
 
 // ---- tensors ---------------------------------------------------------------
@@ -37,14 +63,14 @@ static int64_t uid_of(int t, int level) {
 static cudnnBackendDescriptor_t tensor_make(maker_t *m,
                                             const sdg_graph_tensor_t *tensor,
                                             const sdg_graph_shape_t *shape,
-                                            int64_t uid) {
+                                            int rank, int64_t uid) {
   cudnnBackendDescriptor_t d =
       sdg_graph_make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 #define SET(name, type, count, at)                                             \
   sdg_graph_set(m, d, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, count, at)
   SET(DATA_TYPE, DATA_TYPE, 1, &shape->type);
-  SET(DIMENSIONS, INT64, tensor->rank, shape->dim);
-  SET(STRIDES, INT64, tensor->rank, shape->stride);
+  SET(DIMENSIONS, INT64, rank ? rank : tensor->rank, shape->dim);
+  SET(STRIDES, INT64, rank ? rank : tensor->rank, shape->stride);
   SET(UNIQUE_ID, INT64, 1, &uid);
   SET(BYTE_ALIGNMENT, INT64, 1, &shape->alignment);
   if (shape->is_virtual)
@@ -79,6 +105,9 @@ static const home_t homes[] = {
      CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
      CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC},
+    {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+     CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_ATTR_MATMUL_PADDING_VALUE,
+     CUDNN_ATTR_OPERATION_MATMUL_DESC},
     {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
      CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE,
      CUDNN_ATTR_POINTWISE_AXIS, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR},
@@ -171,7 +200,7 @@ op_make(maker_t *m, const sdg_graph_extents_t *extents, int n, int level,
         home && parameter->name >= home->first && parameter->name <= home->last;
     parameter_set(m, inside ? parameters : op, extents, parameter);
   }
-  if (n == p->main)
+  if (n == p->main && p->kind != SDG_GRAPH_PRODUCT)
     spatial_set(m, parameters, p, node);
   if (home) {
     sdg_graph_finalize(m, parameters);
@@ -201,7 +230,8 @@ static void tensors_make(maker_t *m, const sdg_graph_extents_t *extents,
         continue;
       int64_t uid = uid_of(t, level);
       tensor[t][level] =
-          tensor_make(m, &p->graph->tensor[t], &extents->shape[t][level], uid);
+          tensor_make(m, &p->graph->tensor[t], &extents->shape[t][level],
+                      extents->rank, uid);
       if (extents->shape[t][level].is_virtual)
         continue;
       if (piece->slots == SDG_GRAPH_SLOTS_MAX) {

@@ -11,6 +11,8 @@ typedef enum sdg_graph_part {
   SDG_GRAPH_ALL,
   SDG_GRAPH_PROLOGUE, /* those in front of the main op */
   SDG_GRAPH_REST,     /* the others, on a prologue's result in memory */
+  SDG_GRAPH_TERMS,    /* the main op, and those in front of it */
+  SDG_GRAPH_EPILOGUE, /* those behind the main op, on its result in memory */
 } sdg_graph_part_t;
 
 /* A tensor on one level, as the piece has it. */
@@ -26,6 +28,7 @@ typedef struct sdg_graph_extents {
   const sdg_graph_pattern_t *pattern;
   sdg_graph_part_t part;
   int64_t pre[SDG_DIMS_MAX], post[SDG_DIMS_MAX]; /* per spatial dimension */
+  int rank; /* of all shapes; 0: that of the graph's tensors */
   /* Of each tensor on each of its levels. */
   sdg_graph_shape_t shape[SDG_GRAPH_TENSORS_MAX][SDG_GRAPH_LEVELS];
 } sdg_graph_extents_t;

@@ -24,7 +24,7 @@ static bool is_literal(const sdg_graph_maker_t *m) {
   return true;
 }
 
-static sdg_status_t refusals_compare(const sdg_call_t *call, int mine) {
+sdg_status_t sdg_graph_refusals_compare(const sdg_call_t *call, int mine) {
   int refusal, rank;
   SDG_TRY(sdg_graph_refusals_gather(call, mine, &refusal, &rank));
   return refusal
@@ -72,7 +72,7 @@ static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
     m->repairs = false;
     SDG_TRY(parts_open(m, out_literal, &refusal));
   }
-  SDG_TRY(refusals_compare(m->call, refusal));
+  SDG_TRY(sdg_graph_refusals_compare(m->call, refusal));
   if (*out_literal)
     return SDG_OK;
   if (m->repairs)

@@ -18,5 +18,9 @@ sdg_status_t sdg_graph_plan(const sdg_call_t *call,
 sdg_status_t sdg_graph_share(const sdg_call_t *call,
                              const sdg_tagging_t *tagging,
                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+/* The same, once it is known what the main op is. */
+struct sdg_graph_maker;
+sdg_status_t sdg_graph_share_make(struct sdg_graph_maker *m,
+                                  sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
 #endif

@@ -62,7 +62,7 @@ bool sdg_graph_repair_possible(const sdg_graph_maker_t *m) {
   if ((p->kind != SDG_GRAPH_FORWARD && p->kind != SDG_GRAPH_POOL) ||
       p->adds_old || p->combines || m->main.zero_rows)
     return false;
-  for (int i = 0; i < m->call->operands; i++)
+  for (int i = 0; i < m->main.pattern->operands; i++)
     if (m->call->operand[i].is_output &&
         (p->tensor_levels[p->operand[i]] >> SDG_GRAPH_LEVEL_X & 1))
       return false;
@@ -83,7 +83,7 @@ static void count_copy(const sdg_graph_maker_t *m, int i, const sdg_box_t *box,
 static void count_inputs(const sdg_graph_maker_t *m,
                          const sdg_graph_boxes_t *boxes, int rank,
                          sdg_window_work_t *io) {
-  for (int i = 0; i < m->call->operands; i++)
+  for (int i = 0; i < m->main.pattern->operands; i++)
     for (int level = 0; level < SDG_GRAPH_LEVEL_W; level++) {
       if (!is_input(m, i, (sdg_graph_level_t)level))
         continue;
@@ -112,7 +112,7 @@ static sdg_price_t rank_price(const sdg_graph_maker_t *m, int rank,
     boxes = strip_boxes(&m->main, m->tagging, rank, &wrong[s]);
     repair.calls++;
     count_inputs(m, &boxes, rank, &repair);
-    for (int i = 0; i < m->call->operands; i++)
+    for (int i = 0; i < m->main.pattern->operands; i++)
       if (m->call->operand[i].is_output)
         count_copy(m, i, &wrong[s], rank, &repair);
   }
@@ -158,7 +158,7 @@ bool sdg_graph_repair_wanted(sdg_graph_maker_t *m) {
 // own execution may overwrite that (z and y in one place).
 static sdg_status_t strip_inputs(const sdg_graph_maker_t *m,
                                  sdg_graph_maker_t *strip) {
-  for (int i = 0; i < m->call->operands; i++)
+  for (int i = 0; i < m->main.pattern->operands; i++)
     for (int level = 0; level < SDG_GRAPH_LEVEL_W; level++) {
       if (!is_input(m, i, (sdg_graph_level_t)level))
         continue;
@@ -183,7 +183,7 @@ static sdg_status_t strip_open(const sdg_graph_maker_t *m, const sdg_box_t *y,
   strip->extents = NULL;
   strip->boxes = strip_boxes(&m->main, m->tagging, m->tagging->rank, y);
   SDG_TRY(strip_inputs(m, strip));
-  for (int i = 0; i < m->call->operands; i++) {
+  for (int i = 0; i < m->main.pattern->operands; i++) {
     sdg_box_t box = sdg_graph_operand_box(m->call, m->tagging, i, y);
     if (m->call->operand[i].is_output)
       SDG_TRY(sdg_plan_scratch(m->plan, &box, m->operand_slab[i],

@@ -5,17 +5,19 @@
 
 #include "rules/graph/call.h"
 #include "rules/graph/plan.h"
+#include "rules/graph/product/product.h"
 #include "src/base/hash.h"
 
 static sdg_status_t graph_describe(const sdg_call_t *call, char *out,
                                    size_t out_bytes) {
   const sdg_graph_pattern_t *p = sdg_graph_call_execution(call)->pattern;
   size_t used = 0;
-  bool pools = p->main >= 0 && !sdg_graph_mixes(p);
+  bool pools = sdg_graph_pools(p);
   for (int i = 0; i < p->spatial && pools && used < out_bytes; i++)
     used += (size_t)snprintf(out + used, out_bytes - used, "window %lld ",
                              (long long)p->kernel[i]);
-  for (int i = 0; i < p->spatial && used < out_bytes; i++)
+  bool windows = p->kind != SDG_GRAPH_PRODUCT;
+  for (int i = 0; i < p->spatial && windows && used < out_bytes; i++)
     used +=
         (size_t)snprintf(out + used, out_bytes - used,
                          "pad %lld,%lld stride %lld dilation %lld ",
@@ -59,17 +61,25 @@ static bool all_sum(const sdg_call_t *call, int dim) {
 
 static const sdg_op_shard_t sums = {.sums = all_sum};
 
-#define GRAPH_OP(name, FAMILY, shard_)                                         \
+static const sdg_op_shard_t product = {
+    .place = sdg_graph_product_place,
+    .common = sdg_graph_product_common,
+};
+
+#define GRAPH_OP(name, FAMILY, shard_, plan_, share_)                          \
   const sdg_op_t sdg_op_##name = {                                             \
       .family = SDG_FAMILY_##FAMILY,                                           \
       .describe = graph_describe,                                              \
       .key = graph_key,                                                        \
-      .plan = sdg_graph_plan,                                                  \
-      .share = sdg_graph_share,                                                \
+      .plan = plan_,                                                           \
+      .share = share_,                                                         \
       .numbers = &numbers,                                                     \
       .shard = shard_,                                                         \
   }
-GRAPH_OP(graph, CONV_GRAPH, NULL);
-GRAPH_OP(graph_pool, POOL_GRAPH, NULL);
-GRAPH_OP(graph_pointwise, POINTWISE_GRAPH, NULL);
-GRAPH_OP(graph_reduce, REDUCE_GRAPH, &sums);
+GRAPH_OP(graph, CONV_GRAPH, NULL, sdg_graph_plan, sdg_graph_share);
+GRAPH_OP(graph_pool, POOL_GRAPH, NULL, sdg_graph_plan, sdg_graph_share);
+GRAPH_OP(graph_pointwise, POINTWISE_GRAPH, NULL, sdg_graph_plan,
+         sdg_graph_share);
+GRAPH_OP(graph_reduce, REDUCE_GRAPH, &sums, sdg_graph_plan, sdg_graph_share);
+GRAPH_OP(graph_product, MATMUL_GRAPH, &product, sdg_graph_product_plan,
+         sdg_graph_product_share);

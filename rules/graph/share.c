@@ -25,17 +25,18 @@ static sdg_status_t reads_fill(const sdg_graph_maker_t *m, sdg_share_t *share,
   const sdg_graph_pattern_t *p = m->main.pattern;
   unsigned levels = p->tensor_levels[p->operand[index]];
   sdg_box_t *box;
-  if (levels >> SDG_GRAPH_LEVEL_W & 1)
+  if ((levels >> SDG_GRAPH_LEVEL_W & 1) && !m->product)
     return SDG_OK; // all of it
   SDG_TRY(sdg_share_reads(share, index, &box));
   for (int r = 0; r < share->ranks; r++) {
     sdg_graph_boxes_t boxes = sdg_graph_boxes(&m->main, m->tagging, r);
     box[r].dims = m->main.op.dims;
-    for (int level = 0; level < SDG_GRAPH_LEVEL_W; level++) {
+    for (int level = 0; level < SDG_GRAPH_LEVELS; level++) {
+      if (!(levels >> level & 1) || sdg_box_empty(&boxes.level[level]))
+        continue;
       sdg_box_t need = sdg_graph_operand_box(m->call, m->tagging, index,
                                              &boxes.level[level]);
-      if ((levels >> level & 1) && !sdg_box_empty(&boxes.level[level]))
-        box_hull(&need, &box[r]);
+      box_hull(&need, &box[r]);
     }
   }
   return SDG_OK;
@@ -59,8 +60,8 @@ static sdg_status_t result_share(const sdg_graph_maker_t *m, sdg_share_t *share,
 
 static sdg_status_t share_fill(const sdg_graph_maker_t *m, sdg_share_t *share) {
   const sdg_placement_t *place = sdg_graph_result_place(&m->main, m->tagging);
-  for (int i = 0; i < m->call->operands; i++) {
-    const sdg_graph_pattern_t *p = m->main.pattern;
+  const sdg_graph_pattern_t *p = m->main.pattern;
+  for (int i = 0; i < p->operands; i++) {
     bool output = m->call->operand[i].is_output;
     bool sum = p->tensor_levels[p->operand[i]] & SDG_GRAPH_SUM;
     if (output && place && !sum)
@@ -123,7 +124,7 @@ static sdg_status_t whole_make(sdg_graph_maker_t *m, const sdg_share_t *share,
   return sdg_graph_sums_close(m);
 }
 
-static sdg_status_t share_make(sdg_graph_maker_t *m, sdg_plan_t **out_plan) {
+sdg_status_t sdg_graph_share_make(sdg_graph_maker_t *m, sdg_plan_t **out_plan) {
   sdg_share_t *share;
   int refusal = 0;
   m->boxes = sdg_graph_boxes(&m->main, m->tagging, m->tagging->rank);
@@ -159,7 +160,7 @@ sdg_status_t sdg_graph_share(const sdg_call_t *call,
   sdg_status_t status =
       sdg_graph_main_init_whole(call, &all->placed, &m->main, &can);
   if (status == SDG_OK && can) {
-    status = share_make(m, out_plan);
+    status = sdg_graph_share_make(m, out_plan);
     sdg_graph_main_fini(&m->main);
     if (sdg_graph_is_back(m->main.pattern))
       sdg_placement_fini(&all->placed.placement[m->main.spec.x]);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rules/graph/maker.h"
+#include "rules/graph/product/product.h"
 #include "rules/kit/subcall.h"
 #include "rules/place/tagging.h"
 
@@ -89,12 +90,15 @@ static sdg_status_t ones_check(const sdg_graph_maker_t *m, int index,
   for (int d = 0; d < like->dims; d++)
     if (like->split[d].axes && reduced[d] && like->part[d].pieces > 1 &&
         sdg_part_extent(&like->part[d]) == like->part[d].pieces)
-      return sdg_fail(SDG_E_ONE_EACH,
-                      "sum of %s: %s is 1 on every rank, and so is that of the "
-                      "tensor that is reduced: the result may be a row of each "
-                      "rank, or the reduction of all rows",
-                      m->call->entry_name,
-                      sdg_tagging_name(m->call->family, operand->dims, d));
+      return sdg_fail(
+          SDG_E_ONE_EACH,
+          "sum of %s: %s is 1 on every rank, and so is that of the "
+          "tensor that is reduced: the result may be a row of each "
+          "rank, or the reduction of all rows",
+          m->call->entry_name,
+          m->product
+              ? sdg_graph_product_name(m->main.pattern, SDG_GRAPH_LEVEL_Y, d)
+              : sdg_tagging_name(m->call->family, operand->dims, d));
   return SDG_OK;
 }
 
@@ -151,7 +155,7 @@ static sdg_status_t gradient_open(sdg_graph_maker_t *m, int index,
 
 sdg_status_t sdg_graph_sums_open(sdg_graph_maker_t *m) {
   const sdg_graph_pattern_t *p = m->main.pattern;
-  for (int i = 0; i < m->call->operands; i++) {
+  for (int i = 0; i < p->operands; i++) {
     if (!m->call->operand[i].is_output)
       continue;
     if (p->after == SDG_GRAPH_LEVEL_W)

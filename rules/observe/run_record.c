@@ -128,8 +128,11 @@ static void operand_write(FILE *file, const sdg_call_t *call,
     numbers_write(file, "whole", placement->dims, whole);
     fprintf(file, ",");
     numbers_write(file, "first", placement->dims, first);
-    if (sdg_role_is_matrix(operand->role))
+    if (sdg_family_is(call->family, SDG_FAMILY_STATED) &&
+        sdg_role_is_matrix(operand->role))
       sdg_product_names(call, index, names);
+    else if (sdg_role_is_matrix(operand->role))
+      sdg_product_tensor_names(operand->role, operand->dims, names);
     else
       sdg_tagging_names(call->family, placement->dims, names);
     sdg_placement_format(placement, tagging->mesh, names, text, sizeof text);

@@ -54,7 +54,8 @@ bool sdg_values_wanted_of(const sdg_call_t *call) {
 // Whether a product's sums are left to the program: its result consists of
 // addends.
 static bool has_terms(const sdg_call_t *call, const sdg_tagging_t *tagging) {
-  const sdg_placement_t *product = &tagging->placement[0];
+  int index = sdg_call_operand(call, SDG_ROLE_PRODUCT);
+  const sdg_placement_t *product = &tagging->placement[index < 0 ? 0 : index];
   return sdg_family_is_product(call->family) &&
          product->split[SDG_K].axes > 0 && !tagging->section->sum_axes;
 }
@@ -105,7 +106,7 @@ void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
     for (int d = 0; d < values.box[i].dims; d++)
       values.box[i].dim[d] =
           boxes ? boxes[i].dim[d] : (sdg_range_t){0, operand->extent[d]};
-    if (sdg_family_is_product(call->family))
+    if (sdg_family_is(call->family, SDG_FAMILY_STATED))
       batch_add(&values.call->operand[i], &values.box[i]);
   }
 }

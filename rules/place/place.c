@@ -81,7 +81,7 @@ static sdg_seen_t section_seen(const sdg_call_t *call, int index,
                                sdg_sizes_t unsaid) {
   const sdg_operand_t *operand = &call->operand[index];
   sdg_split_t split[SDG_DIMS_MAX] = {{0}};
-  if (!section->is_local && sdg_family_is_product(call->family))
+  if (!section->is_local && sdg_family_is(call->family, SDG_FAMILY_STATED))
     sdg_sizes_added(section, operand->dims, unsaid, split);
   else if (!section->is_local)
     (void)sdg_place_splits(section, call->family, operand->dims, split);
@@ -92,7 +92,8 @@ sdg_seen_t sdg_place_seen(const sdg_call_t *call, int index,
                           const sdg_section_t *section) {
   sdg_seen_t seen = section_seen(call, index, section, SDG_SIZES_PIECE);
   // A [shard] section that does not say what a product's sizes mean, too.
-  if (seen.yes < 0 && !section->is_local && sdg_family_is_product(call->family))
+  if (seen.yes < 0 && !section->is_local &&
+      sdg_family_is(call->family, SDG_FAMILY_STATED))
     seen = section_seen(call, index, section, SDG_SIZES_WHOLE);
   return seen;
 }
@@ -213,6 +214,15 @@ sdg_status_t sdg_place_exactly(const sdg_call_t *call, int index,
   sdg_split_t split[SDG_DIMS_MAX];
   (void)sdg_place_splits(sdg_label_section(operand), call->family,
                          operand->dims, split);
+  return filled_place(call, index, split, NULL, out);
+}
+
+sdg_status_t sdg_place_pieces(const sdg_call_t *call, int index,
+                              const sdg_section_t *section,
+                              sdg_placement_t *out) {
+  sdg_split_t split[SDG_DIMS_MAX];
+  (void)sdg_place_splits(section, call->family, call->operand[index].dims,
+                         split);
   return filled_place(call, index, split, NULL, out);
 }
 

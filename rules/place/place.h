@@ -51,6 +51,11 @@ sdg_status_t sdg_place_vector(const sdg_call_t *call,
                               const sdg_split_t *split, bool *out_can,
                               sdg_placement_t *out) SDG_MUST_CHECK;
 
+/* The operand's placement by this section, if its extents are pieces.
+ * SDG_E_EXTENTS. */
+sdg_status_t sdg_place_pieces(const sdg_call_t *call, int index,
+                              const sdg_section_t *section,
+                              sdg_placement_t *out) SDG_MUST_CHECK;
 /* The operand's placement by its label. Also for a rank without elements, whose
  * split dimensions are 0. SDG_E_EXTENTS. */
 sdg_status_t sdg_place_exactly(const sdg_call_t *call, int index,

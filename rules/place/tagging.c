@@ -211,7 +211,9 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   if (!sdg_role_is_activation(operand->role) && !scale)
     return SDG_OK;
   if (operand->role == SDG_ROLE_PRODUCT) {
-    SDG_TRY(sdg_sizes_place(call, out->section, first));
+    SDG_TRY(sdg_family_is(call->family, SDG_FAMILY_STATED)
+                ? sdg_sizes_place(call, out->section, first)
+                : sdg_place_pieces(call, index, out->section, first));
     return parts_check(call, index, out->section, first);
   }
   SDG_TRY(sdg_place_list(call, index, out->section, rules, place, &places));
@@ -246,10 +248,28 @@ static sdg_status_t operands_place(const sdg_call_t *call,
   return status;
 }
 
+// The tensors of a graph are this rank's pieces, whatever the section is for.
+static sdg_status_t pieces_check(const sdg_call_t *call,
+                                 const sdg_section_t *section) {
+  for (int i = 0; i < section->splits; i++) {
+    int d = sdg_dim_index(call->family, section->split[i].dim, SDG_SIZES_DIMS);
+    if (d >= 0 && section->sizes[d] == SDG_SIZES_WHOLE)
+      return sdg_fail(SDG_E_PRODUCT_SIZES,
+                      "%s: in a graph %s is that of this rank's tensors, but "
+                      "section '%s' says 'sizes = %s:whole'. Write a section "
+                      "for graphs before it",
+                      call->entry_name, sdg_dim_name(section->split[i].dim),
+                      section->name, sdg_dim_name(section->split[i].dim));
+  }
+  return SDG_OK;
+}
+
 // Checks that one section, and only one, says what the sizes of a product mean.
 static sdg_status_t product_check(const sdg_call_t *call,
                                   const sdg_rules_t *rules,
                                   const sdg_section_t *section, bool labelled) {
+  if (!sdg_family_is(call->family, SDG_FAMILY_STATED))
+    return section->is_local ? SDG_OK : pieces_check(call, section);
   if (!section->is_local)
     SDG_TRY(sdg_sizes_said(call, section));
   return labelled ? SDG_OK : sdg_sizes_once(call, rules, section);
@@ -263,6 +283,7 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   // An output may be in pieces although every rank has all inputs in full.
   bool mixes = sdg_family_is(call->family, SDG_FAMILY_MIXES_PLACES);
   bool product = sdg_family_is_product(call->family);
+  bool stated = sdg_family_is(call->family, SDG_FAMILY_STATED);
   int labelled = -1;
   if (sdg_family_is(call->family, SDG_FAMILY_MOVES)) {
     *out_section = sdg_label_section(&call->operand[0]);
@@ -304,7 +325,7 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
   *out_section = found;
   *out_local = local;
   if (!found)
-    return product && !local ? sdg_sizes_missed(call, rules) : SDG_OK;
+    return stated && !local ? sdg_sizes_missed(call, rules) : SDG_OK;
   SDG_TRY(operands_place(call, found, rules, labelled >= 0, out));
   sdg_tagging_narrow(out, lead);
   return SDG_OK;
@@ -347,6 +368,9 @@ static bool has_rows(const sdg_placement_t *placement) {
 sdg_status_t sdg_tagging_sure(const sdg_call_t *call,
                               const sdg_tagging_t *tagging) {
   const char *role = NULL;
+  // A section about products names M, K or the op.
+  if (sdg_family_is_product(call->family))
+    return SDG_OK;
   for (int i = 0; i < call->operands; i++) {
     const sdg_placement_t *placement = &tagging->placement[i];
     if (!sdg_role_is_activation(call->operand[i].role))
@@ -389,7 +413,8 @@ void sdg_tagging_say(const sdg_call_t *call, const sdg_tagging_t *tagging) {
   char text[512];
   for (int i = 0; i < call->operands; i++) {
     const sdg_placement_t *placement = &tagging->placement[i];
-    if (placement->dims == 0 || !sdg_placement_axes(placement))
+    if (placement->dims == 0 || !sdg_placement_axes(placement) ||
+        sdg_role_is_matrix(call->operand[i].role)) // the product says it
       continue;
     if (atomic_exchange(&said, true))
       return;

@@ -239,7 +239,7 @@ static int refused_run(void *user, int index, const sdg_call_t *call,
 
 sdg_status_t sdg_step_null_operand_plan(const sdg_call_t *call,
                                         sdg_plan_t **out_plan) {
-  if (sdg_family_is_product(call->family))
+  if (sdg_family_is(call->family, SDG_FAMILY_STATED))
     return sdg_plan_create_refused(CUBLAS_STATUS_INVALID_VALUE, out_plan);
   sdg_plan_t *plan;
   SDG_TRY(sdg_plan_create("refused", &plan));

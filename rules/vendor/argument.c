@@ -42,7 +42,7 @@ static const sdg_scalar_argument_t scalars[] = {
 
 bool sdg_call_lacks_scalar(const sdg_call_t *call) {
   const sdg_gemm_t *gemm = call->args;
-  if (sdg_family_is_product(call->family))
+  if (sdg_family_is(call->family, SDG_FAMILY_STATED))
     return !gemm->alpha || !gemm->beta;
   for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++)
     if (argument(call, (int)scalars[i]) &&

@@ -312,3 +312,15 @@ void sdg_product_names(const sdg_call_t *call, int index, const char **out) {
         out[d] = sdg_dim_name(sdg_dim_at(
             SDG_FAMILY_MATMUL, product.matrix[i].dim[d], SDG_PRODUCT_DIMS));
 }
+
+void sdg_product_tensor_names(sdg_role_t role, int dims, const char **out) {
+  int rows = role == SDG_ROLE_B ? SDG_K : SDG_M;
+  int columns = role == SDG_ROLE_A ? SDG_K : SDG_N;
+  for (int d = 0; d < dims; d++) {
+    int dim = d == dims - 1 ? columns : d == dims - 2 ? rows : SDG_BATCH;
+    out[d] = d > 0 && dim == SDG_BATCH
+                 ? "?"
+                 : sdg_dim_name(
+                       sdg_dim_at(SDG_FAMILY_MATMUL, dim, SDG_PRODUCT_DIMS));
+  }
+}

@@ -85,6 +85,9 @@ bool sdg_matrix_lies(const sdg_matrix_t *matrix, const int64_t *extent);
  * SDG_DIMS_MAX elements. */
 void sdg_product_names(const sdg_call_t *call, int index, const char **out);
 
+/* The same for a tensor of a graph, [BATCH, .., rows, columns]. */
+void sdg_product_tensor_names(sdg_role_t role, int dims, const char **out);
+
 /* Bytes of an element of this cudaDataType_t, 0 for types that no op computes
  * with. */
 int sdg_product_type_bytes(int type);

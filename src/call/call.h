@@ -44,6 +44,8 @@ enum {
   SDG_FAMILY_FILTERS = 1024,
   SDG_FAMILY_POOLS = 2048,
   SDG_FAMILY_REPLAYS = 4096,
+  SDG_FAMILY_STATED = 8192,
+  SDG_FAMILY_NAMED = 16384,
 };
 const char *sdg_family_name(sdg_family_t family);
 /* Its name, or that of the family that it is the graphs of: "conv" for

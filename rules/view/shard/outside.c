@@ -179,7 +179,7 @@ static void output_put(const sdg_call_t *call, const sdg_operand_t *output,
 }
 
 void sdg_outside_call(const sdg_call_t *call) {
-  if (sdg_family_is_product(call->family)) {
+  if (sdg_family_is(call->family, SDG_FAMILY_STATED)) {
     sdg_writes_t writes;
     sdg_writes_of_product(call->args, &writes);
     writes.name = call->entry_name;

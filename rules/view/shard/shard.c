@@ -108,7 +108,7 @@ static sdg_status_t untagged_leave(const sdg_call_t *call,
 // sizes have changed.
 static bool agreement_due(const sdg_call_t *call, const sdg_rules_t *rules) {
   return sdg_agree_needed(call) || sdg_ones_due(call, rules) ||
-         sdg_family_is_product(call->family) ||
+         sdg_family_is(call->family, SDG_FAMILY_STATED) ||
          (sdg_options_get()->check && !call->is_query);
 }
 
@@ -227,8 +227,9 @@ static sdg_status_t plan_run(sdg_call_t *call, sdg_plan_entry_t *entry,
 // call may state the sizes of the whole, although this rank has memory for a
 // piece.
 static sdg_status_t memory_check(const sdg_call_t *call) {
-  sdg_status_t status =
-      sdg_family_is_product(call->family) ? SDG_OK : sdg_memory_fits_all(call);
+  sdg_status_t status = sdg_family_is(call->family, SDG_FAMILY_STATED)
+                            ? SDG_OK
+                            : sdg_memory_fits_all(call);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 
@@ -301,7 +302,8 @@ static sdg_status_t op_run(sdg_call_t *call, const sdg_rules_t *rules,
       return status;
     }
     if (entry)
-      entry->settled = !stage->looks && !sdg_family_is_product(call->family);
+      entry->settled =
+          !stage->looks && !sdg_family_is(call->family, SDG_FAMILY_STATED);
   }
   if (entry && !stage->numbered) {
     sdg_step_number(call);

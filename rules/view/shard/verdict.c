@@ -9,6 +9,7 @@
 #include "rules/place/ones.h"
 #include "rules/place/readings.h"
 #include "rules/step/step.h"
+#include "rules/vendor/product.h"
 
 // Whether a section fits an activation of this call but for its `op =`.
 static bool left_out(const sdg_call_t *call, const sdg_rules_t *rules) {
@@ -26,7 +27,7 @@ sdg_status_t sdg_shard_unmatched(const sdg_call_t *call,
                                  const sdg_rules_t *rules, bool local) {
   bool windowed = sdg_family_is(call->family, SDG_FAMILY_WINDOWED);
   bool suspect =
-      windowed ||
+      windowed || sdg_family_is(call->family, SDG_FAMILY_NAMED) ||
       (!sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE) &&
        !sdg_family_is_product(call->family) && left_out(call, rules));
   if (!suspect || local)
@@ -149,14 +150,27 @@ static sdg_hint_t product_hint(const sdg_section_t *section) {
   return SDG_HINT_KNOWN | axes;
 }
 
+// The same for a graph. Terms of sums that are left to the program are no
+// piece.
+static sdg_hint_t graph_hint(const sdg_call_t *call, int index,
+                             const sdg_tagging_t *tagging) {
+  int product = sdg_call_operand(call, SDG_ROLE_PRODUCT);
+  sdg_axes_t sums =
+      sdg_split_all_axes(&tagging->placement[product].split[SDG_K]);
+  return sums & ~tagging->section->sum_axes
+             ? 0
+             : SDG_HINT_KNOWN | sdg_placement_axes(&tagging->placement[index]);
+}
+
 // The hint of an output after the call: over which axes it is in pieces, and
 // what values of vectors made of it mean.
 static sdg_hint_t hint_of(const sdg_call_t *call, int index,
                           const sdg_tagging_t *tagging) {
   const sdg_section_t *section = tagging->section;
   sdg_hint_t hint =
-      sdg_family_is_product(call->family)
-          ? product_hint(section)
+      sdg_family_is(call->family, SDG_FAMILY_STATED) ? product_hint(section)
+      : sdg_family_is_product(call->family)
+          ? graph_hint(call, index, tagging)
           : sdg_ones_written(call, index, section, &tagging->placement[index]);
   if (!(hint & SDG_HINT_AXES))
     return hint;
@@ -170,7 +184,7 @@ static sdg_hint_t hint_of(const sdg_call_t *call, int index,
 static sdg_layout_t output_layout(const sdg_call_t *call, int index,
                                   const sdg_plan_t *plan) {
   sdg_layout_t layout = sdg_operand_layout(&call->operand[index]);
-  if (!sdg_family_is_product(call->family))
+  if (!sdg_family_is(call->family, SDG_FAMILY_STATED))
     return layout;
   for (int i = 0; i < plan->slabs; i++) {
     const sdg_slab_t *slab = &plan->slab[i];

@@ -42,7 +42,7 @@ static bool is_read(const sdg_call_t *call, const sdg_operand_t *operand) {
   if (!operand->data || operand->elem_bytes == 0 ||
       operand->kind == SDG_OPERAND_LIMITS || operand->role == SDG_ROLE_PRODUCT)
     return false;
-  if (sdg_family_is_product(call->family))
+  if (sdg_family_is(call->family, SDG_FAMILY_STATED))
     return (!operand->is_output && operand->role != SDG_ROLE_C) ||
            is_kept_matrix(call);
   if (operand->role == SDG_ROLE_Z && !operand->is_output &&
