@@ -124,7 +124,9 @@ build_t graph_of(cudnnHandle_t handle, const graph_t *g) {
     tensor[t] = tensor_of(g, t);
   for (int i = 0; i <= g->ops; i++) {
     if (i == g->before && g->main != MAIN_NONE)
-      op[count++] = (g->main == MAIN_CONV ? conv_of : pool_of)(g, tensor);
+      op[count++] = (g->main == MAIN_CONV   ? conv_of
+                     : g->main == MAIN_POOL ? pool_of
+                                            : product_of)(g, tensor);
     if (i < g->ops)
       op[count++] = build_pointwise(g->op[i].mode, tensor[g->op[i].x],
                                     g->op[i].b < 0 ? NULL : tensor[g->op[i].b],

@@ -14,11 +14,13 @@ enum { DIMS = 5, TENSORS = 24, OPS = 12, CHAIN = 4 };
 enum { X, W, Y, CONV_TENSORS };
 
 /* The op in the middle. */
-typedef enum { MAIN_CONV, MAIN_POOL, MAIN_NONE } main_t;
+typedef enum { MAIN_CONV, MAIN_POOL, MAIN_NONE, MAIN_PRODUCT } main_t;
 
 typedef struct {
   int64_t whole[DIMS], dim[DIMS], first[DIMS], stride[DIMS];
   bool is_virtual, is_result;
+  int like;        /* product: X, W or Y, whose dimensions it has (A, B, C) */
+  bool is_by_cols; /* product: its rows are neighbours in memory */
   cudnnDataType_t type;
   double *value;  /* of the whole tensor, last dimension innermost */
   double *old;    /* of a result: values that are read before; or NULL */
@@ -75,6 +77,22 @@ static inline int64_t count_of(const graph_t *g, const int64_t *dim) {
 void place_of(const graph_t *g, const int64_t *dim, int64_t i, int64_t *out);
 int64_t index_of(const graph_t *g, const int64_t *dim, const int64_t *at);
 int dimension_of(const graph_t *g, char letter);
+/* The same of a tensor of a product; -1: it has no such dimension. */
+int product_dimension(const graph_t *g, int like, char letter);
+
+/* For the parts of graph_draw: a random number from lo to hi; a new tensor; ops
+ * of tensor x, whose results `ends` may have memory; a sum. */
+int64_t draw_in(int64_t lo, int64_t hi);
+int draw_tensor(graph_t *g, const int64_t *whole, bool is_virtual,
+                bool is_result);
+int draw_chain(graph_t *g, int x, int length, bool ends, int residual);
+void draw_sum(graph_t *g, int x);
+/* C = A B with ops in front and behind. */
+void product_draw(graph_t *g);
+/* A tensor that is combined with x. */
+int product_partner(graph_t *g, int x);
+void product_run(const graph_t *g);
+build_t product_of(const graph_t *g, const build_t *tensor);
 
 /* The graph of a seed, with values in tensors that are read. */
 graph_t graph_draw(uint64_t seed);

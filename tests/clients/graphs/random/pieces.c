@@ -34,6 +34,27 @@ static void dimension_cut(graph_t *g, int s, int64_t rank, int64_t ranks) {
   }
 }
 
+// Each rank has its rows, columns, terms or members of the batch.
+static void product_cut(graph_t *g, char letter, int64_t rank, int64_t ranks) {
+  int of = letter == 'K' ? X : Y;
+  int64_t all = g->tensor[g->conv[of]].whole[product_dimension(g, of, letter)];
+  for (int t = 0; t < g->tensors; t++) {
+    tensor_t *tensor = &g->tensor[t];
+    int s = product_dimension(g, tensor->like, letter);
+    if (s < 0 || tensor->whole[s] == 1)
+      continue;
+    tensor->first[s] = boundary(all, rank, ranks);
+    tensor->dim[s] = boundary(all, rank + 1, ranks) - tensor->first[s];
+  }
+}
+
+static void cut(graph_t *g, char letter, int64_t rank, int64_t ranks) {
+  if (g->main == MAIN_PRODUCT)
+    product_cut(g, letter, rank, ranks);
+  else
+    dimension_cut(g, dimension_of(g, letter), rank, ranks);
+}
+
 static void pieces_cut(graph_t *g) {
   const char *view = getenv("LAYER_VIEW");
   bool cuts = view && strcmp(view, "shard") == 0;
@@ -42,9 +63,9 @@ static void pieces_cut(graph_t *g) {
   int64_t pair = asked.second && ranks > 1 ? 2 : 1;
   for (int t = 0; t < g->tensors; t++)
     memcpy(g->tensor[t].dim, g->tensor[t].whole, sizeof g->tensor[t].dim);
-  dimension_cut(g, dimension_of(g, asked.split), rank / pair, ranks / pair);
+  cut(g, asked.split, rank / pair, ranks / pair);
   if (asked.second)
-    dimension_cut(g, dimension_of(g, asked.second), rank % pair, pair);
+    cut(g, asked.second, rank % pair, pair);
 }
 
 // ---- values ----------------------------------------------------------------
@@ -90,7 +111,12 @@ static int64_t element_of(const graph_t *g, const tensor_t *t,
 static void tensor_put(const graph_t *g, tensor_t *t) {
   int64_t packed = 1;
   for (int i = g->dims; i-- > 0;) {
-    int d = !g->last ? i : i == 0 ? 0 : i == g->dims - 1 ? 1 : i + 1;
+    int d = g->main == MAIN_PRODUCT
+                ? t->is_by_cols && i >= g->dims - 2 ? 2 * g->dims - 3 - i : i
+            : !g->last         ? i
+            : i == 0           ? 0
+            : i == g->dims - 1 ? 1
+                               : i + 1;
     t->stride[d] = packed;
     packed *= t->dim[d];
   }

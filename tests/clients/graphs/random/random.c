@@ -2,15 +2,18 @@
 // Random graphs against loops in double precision:
 //   [scale, bias, relu ->] convolution or pooling of any kind [-> pointwise
 //   ops, one of which may read the main op's own input; intermediate results
-//   may be written, too] [-> reductions].
+//   may be written, too] [-> reductions]; and the same of products of matrices.
 //
-// usage: random DIMENSION FIRST COUNT [pool | pointwise | statistics | half |
+// usage: random DIMENSION FIRST COUNT [pool | pointwise | product | statistics
+// | half |
 //               wrap | ones | hopper]...
 //   DIMENSION  N, C, D, H or W: with LAYER_VIEW=shard each rank (SUNDOG_RANK of
 //              SUNDOG_SIZE) has its piece of it. Two of them, as HW: the second
 //              is split over pairs of ranks that follow one another
+//              Of products: M, N, K or B (the batch)
 //   FIRST      seed of the first graph; COUNT: how many
 //   pool       poolings in place of convolutions; pointwise: neither
+//   product    products of matrices
 //   half       tensors with memory are in half, but for sums
 //   hopper     graphs that have an engine on an H100, mostly
 //   ones       of three ranks each has one sample; without reductions
@@ -101,6 +104,8 @@ int main(int words, char **word) {
       asked.main = MAIN_POOL;
     if (strcmp(word[i], "pointwise") == 0)
       asked.main = MAIN_NONE;
+    if (strcmp(word[i], "product") == 0)
+      asked.main = MAIN_PRODUCT;
   }
   uint64_t first = strtoull(word[2], NULL, 10);
   uint64_t count = strtoull(word[3], NULL, 10), ran = 0;

@@ -186,6 +186,8 @@ void graph_compute(const graph_t *g) {
     conv_run(g);
   else if (g->main == MAIN_POOL)
     pool_run(g);
+  else if (g->main == MAIN_PRODUCT)
+    product_run(g);
   for (int i = g->before; i < g->ops; i++)
     op_run(g, &g->op[i]);
   for (int i = 0; i < g->sums; i++)
