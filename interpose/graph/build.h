@@ -6,7 +6,7 @@
 
 #include <uthash.h>
 
-#include "rules/graph/pattern.h"
+#include "rules/graph/chain/pattern.h"
 
 /* The value of an attribute, as it was set last. */
 typedef struct sdg_shadow_value {

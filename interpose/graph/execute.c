@@ -8,7 +8,7 @@
 #include "interpose/graph/shadow.h"
 #include "interpose/slot.h"
 #include "rules/file/setup.h"
-#include "rules/graph/clock.h"
+#include "rules/graph/chain/clock.h"
 #include "rules/observe/inspect.h"
 #include "rules/observe/observe.h"
 #include "rules/observe/values.h"

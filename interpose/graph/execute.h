@@ -37,7 +37,7 @@ int sdg_capture_execute(int entry, cudnnHandle_t handle,
 
 /* Shard view: an entry of the runtime has measured a time, with this status.
  * While the program compares plans of a graph, every rank gets the first rank's
- * (rules/graph/clock.h). True: the job is broken. */
+ * (rules/graph/chain/clock.h). True: the job is broken. */
 bool sdg_capture_timed(int entry, int status, float *io_ms, const void *caller);
 
 #endif

@@ -11,7 +11,7 @@
 #include <uthash.h>
 
 #include "interpose/graph/build.h"
-#include "rules/graph/clock.h"
+#include "rules/graph/chain/clock.h"
 #include "src/call/tag.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

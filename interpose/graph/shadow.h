@@ -12,7 +12,7 @@
 #include <cudnn.h>
 #include <stdbool.h>
 
-#include "rules/graph/call.h"
+#include "rules/graph/chain/call.h"
 
 /* Each function is called after cuDNN's own has succeeded, _destroyed before
  * it. A descriptor without a shadow is ignored. */
@@ -22,7 +22,7 @@ void sdg_shadow_set(const void *descriptor, cudnnBackendAttributeName_t name,
                     cudnnBackendAttributeType_t type, int64_t count,
                     const void *element);
 /* An operation graph, its engines, configurations and plans get the graph's
- * pattern (rules/graph/pattern.h) when they are finalized. */
+ * pattern (rules/graph/chain/pattern.h) when they are finalized. */
 void sdg_shadow_finalized(const void *descriptor);
 /* cuDNN has filled `count` descriptors of the program, which belong to the same
  * graph as `descriptor`. */

@@ -14,7 +14,7 @@
 #ifndef SDG_RULES_GRAPH_BOXES_H
 #define SDG_RULES_GRAPH_BOXES_H
 
-#include "rules/graph/call.h"
+#include "rules/graph/chain/call.h"
 #include "rules/window/op.h"
 
 /* One dimension of a piece, in global coordinates. */

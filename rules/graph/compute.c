@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/graph/clock.h"
+#include "rules/graph/chain/clock.h"
 #include "rules/graph/maker.h"
 #include "rules/graph/product/product.h"
 #include "rules/kit/subcall.h"

@@ -4,7 +4,7 @@
 #ifndef SDG_RULES_GRAPH_PIECE_H
 #define SDG_RULES_GRAPH_PIECE_H
 
-#include "rules/graph/call.h"
+#include "rules/graph/chain/call.h"
 
 /* Which of a graph's ops a piece has. */
 typedef enum sdg_graph_part {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/graph/call.h"
+#include "rules/graph/chain/call.h"
 #include "rules/graph/plan.h"
 #include "rules/graph/product/product.h"
 #include "src/base/hash.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "rules/file/setup.h"
-#include "rules/graph/clock.h"
+#include "rules/graph/chain/clock.h"
 #include "rules/memory/memory.h"
 #include "rules/observe/inspect.h"
 #include "rules/observe/run_record.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The execution of a graph as a call. */
-#ifndef SDG_RULES_GRAPH_CALL_H
-#define SDG_RULES_GRAPH_CALL_H
+#ifndef SDG_RULES_GRAPH_CHAIN_CALL_H
+#define SDG_RULES_GRAPH_CHAIN_CALL_H
 
-#include "rules/graph/pattern.h"
+#include "rules/graph/chain/pattern.h"
 
 /* What an execution uses; call->args points to one. */
 typedef struct sdg_graph_execution {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads an operation graph as a chain: which boxes its tensors are in, and
 // which of them are operands.
-#include "rules/graph/pattern.h"
+#include "rules/graph/chain/pattern.h"
 
 #include <stdlib.h>
 #include <string.h>

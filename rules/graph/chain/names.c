@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/graph/pattern.h"
+#include "rules/graph/chain/pattern.h"
 
 enum { NAME_BYTES = 96 };
 

@@ -2,7 +2,7 @@
 // Finds the op in the middle of a graph's chain, and reads its window.
 #include <string.h>
 
-#include "rules/graph/pattern.h"
+#include "rules/graph/chain/pattern.h"
 
 // ---- the table -------------------------------------------------------------
 

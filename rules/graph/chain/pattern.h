@@ -7,8 +7,8 @@
  * Where a tensor is in the chain says which box of it a rank computes: a level
  * has one box. A tensor that two levels read (y = conv(x) + x) is on both, and
  * is two tensors in a piece's graph. */
-#ifndef SDG_RULES_GRAPH_PATTERN_H
-#define SDG_RULES_GRAPH_PATTERN_H
+#ifndef SDG_RULES_GRAPH_CHAIN_PATTERN_H
+#define SDG_RULES_GRAPH_CHAIN_PATTERN_H
 
 #include "src/base/status.h"
 #include "src/call/call.h"
@@ -74,9 +74,9 @@ typedef struct sdg_graph_pattern {
   int operand[SDG_OPERANDS_MAX]; /* tensor of each */
   sdg_role_t role[SDG_OPERANDS_MAX];
   int result; /* the largest operand that is written and no sum; -1: none */
-  struct sdg_graph_tagged *tagged; /* rules/graph/tagged.c */
-  /* Atomic, rules/graph/clock.h: plans that were made of it; whether the ranks
-   * take the program to compare them. */
+  struct sdg_graph_tagged *tagged; /* rules/graph/chain/tagged.c */
+  /* Atomic, rules/graph/chain/clock.h: plans that were made of it; whether the
+   * ranks take the program to compare them. */
   int plans;
   bool compares;
 } sdg_graph_pattern_t;

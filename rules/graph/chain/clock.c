@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One clock for the ranks while a program compares plans of one graph.
-#include "rules/graph/clock.h"
+#include "rules/graph/chain/clock.h"
 
 #include <string.h>
 

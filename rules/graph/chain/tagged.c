@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "rules/graph/pattern.h"
+#include "rules/graph/chain/pattern.h"
 
 typedef struct sdg_graph_tagged {
   struct sdg_graph_tagged *next;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A call of a graph's tensors.
-#include "rules/graph/call.h"
+#include "rules/graph/chain/call.h"
 
 #include <string.h>
 

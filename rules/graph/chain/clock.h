@@ -4,10 +4,10 @@
  * Autotuners execute each plan until its time stops falling. If each rank went
  * by its own clock, the ranks would execute plans unequally often, and rows of
  * one execution would be taken for those of another. */
-#ifndef SDG_RULES_GRAPH_CLOCK_H
-#define SDG_RULES_GRAPH_CLOCK_H
+#ifndef SDG_RULES_GRAPH_CHAIN_CLOCK_H
+#define SDG_RULES_GRAPH_CHAIN_CLOCK_H
 
-#include "rules/graph/pattern.h"
+#include "rules/graph/chain/pattern.h"
 
 /* Another plan of the pattern was made. Any thread. */
 void sdg_graph_clock_plan_made(sdg_graph_pattern_t *pattern);
