@@ -73,7 +73,7 @@ static reading_t reading_of(const sdg_call_t *call,
     int64_t extent = extent_on(call, index, r, d);
     bool piece = cut && extent == extent_on(call, at, r, dim);
     bool alike = extent == extent_on(call, index, 0, d);
-    if (extent != 1 && !(cut ? piece : alike))
+    if (!(cut ? piece : alike))
       *out_rank = r;
     ones &= extent == 1;
     pieces &= piece;
