@@ -14,6 +14,7 @@ typedef struct range {
   uint32_t gaps;     // 1: one tensor with gaps, and nothing known between
   uint64_t contents; // of the tensor at `base`, of which this is a part
   uintptr_t base;
+  sdg_counts_t counts;
 } range_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -68,9 +69,14 @@ static sdg_hint_t mixed(sdg_hint_t a, sdg_hint_t b) {
   return pieces & SDG_HINT_AXES ? pieces | SDG_HINT_MIXED : 0;
 }
 
+static bool counts_equal(const sdg_counts_t *a, const sdg_counts_t *b) {
+  return a->own == b->own && a->all == b->all;
+}
+
 static bool range_equal(const range_t *a, const range_t *b) {
   return a->at == b->at && a->end == b->end && a->hint == b->hint &&
-         a->gaps == b->gaps && a->contents == b->contents && a->base == b->base;
+         a->gaps == b->gaps && a->contents == b->contents &&
+         a->base == b->base && counts_equal(&a->counts, &b->counts);
 }
 
 // The bytes of a range in [at, end), which it shares some with.
@@ -117,7 +123,7 @@ static void put(range_t now, bool gaps) {
 static range_t range_of(const void *at, size_t bytes, sdg_hint_t hint,
                         uint64_t contents) {
   uintptr_t from = (uintptr_t)at;
-  return (range_t){from, from + bytes, hint, 0, contents, from};
+  return (range_t){from, from + bytes, hint, 0, contents, from, {0, 0}};
 }
 
 void sdg_hint_put_contents(const void *at, size_t bytes, bool gaps,
@@ -131,6 +137,34 @@ void sdg_hint_put_contents(const void *at, size_t bytes, bool gaps,
 
 void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint) {
   sdg_hint_put_contents(at, bytes, gaps, hint, 0);
+}
+
+void sdg_hint_set_counts(const void *at, size_t bytes, sdg_counts_t counts) {
+  uintptr_t from = (uintptr_t)at;
+  if (!at || bytes == 0 || !sdg_hint_any())
+    return;
+  pthread_mutex_lock(&lock);
+  int i = first_behind(from);
+  if (i < count && ranges[i].at == from && ranges[i].end == from + bytes)
+    ranges[i].counts = counts;
+  pthread_mutex_unlock(&lock);
+}
+
+sdg_counts_t sdg_hint_counts(const void *at, size_t bytes) {
+  uintptr_t from = (uintptr_t)at, end = from + bytes;
+  sdg_counts_t counts = {0, 0};
+  if (!at || bytes == 0 || !sdg_hint_any())
+    return counts;
+  pthread_mutex_lock(&lock);
+  for (int i = first_behind(from); from < end; i++) {
+    bool known =
+        i < count && ranges[i].at <= from &&
+        (from == (uintptr_t)at || counts_equal(&ranges[i].counts, &counts));
+    counts = known ? ranges[i].counts : (sdg_counts_t){0, 0};
+    from = counts.all ? ranges[i].end : end;
+  }
+  pthread_mutex_unlock(&lock);
+  return counts;
 }
 
 // The ranges of [from, from + bytes), cut there. Returns how many; -1 if memory
@@ -280,6 +314,7 @@ void sdg_hint_doubt(const void *at, size_t bytes) {
     range_t in = clipped(&ranges[i], from, end);
     in.hint = doubted(in.hint);
     in.contents = 0;
+    in.counts = (sdg_counts_t){0, 0};
     put(in, false);
     from = in.end;
   }

@@ -56,6 +56,18 @@ void sdg_hint_put(const void *at, size_t bytes, bool gaps, sdg_hint_t hint);
  * unknown, as for sdg_hint_put. */
 void sdg_hint_put_contents(const void *at, size_t bytes, bool gaps,
                            sdg_hint_t hint, uint64_t contents);
+/* How many elements each element of a sum is the sum of: on this rank, and on
+ * all ranks together. */
+typedef struct sdg_counts {
+  int64_t own, all; /* 0: not known */
+} sdg_counts_t;
+
+/* Says this of exactly the bytes that were put last at `at`; it is lost when
+ * they are put again. */
+void sdg_hint_set_counts(const void *at, size_t bytes, sdg_counts_t counts);
+/* Returns the counts of all of these bytes; zeros if they are unknown in one
+ * place, or several. */
+sdg_counts_t sdg_hint_counts(const void *at, size_t bytes);
 /* Records that bytes were copied: what is known of each goes along. */
 void sdg_hint_copy(const void *from, const void *at, size_t bytes);
 /* Returns the hint of exactly these bytes; 0 if they are mixed. */

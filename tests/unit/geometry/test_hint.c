@@ -139,6 +139,29 @@ START_TEST(pieces_that_may_have_been_overwritten_are_in_doubt) {
 }
 END_TEST
 
+START_TEST(counts_of_sums_go_with_copies_and_end_with_writes) {
+  sdg_counts_t counts = {3, 8}, got;
+  sdg_hint_put_contents(address(0), 16, false, SDG_HINT_KNOWN, 7);
+  sdg_hint_set_counts(address(0), 8, counts); // not these bytes
+  REQUIRE(sdg_hint_counts(address(0), 16).all == 0);
+  sdg_hint_set_counts(address(0), 16, counts);
+  got = sdg_hint_counts(address(4), 8);
+  REQUIRE(got.own == 3 && got.all == 8);
+  sdg_hint_copy(address(0), address(32), 16);
+  REQUIRE(sdg_hint_counts(address(32), 16).all == 8);
+  REQUIRE(sdg_hint_counts(address(32), 20).all == 0);
+  sdg_hint_put(address(36), 4, false, SDG_HINT_KNOWN);
+  REQUIRE(sdg_hint_counts(address(32), 16).all == 0);
+  REQUIRE(sdg_hint_counts(address(40), 8).all == 8);
+  sdg_hint_doubt(address(8), 4);
+  REQUIRE(sdg_hint_counts(address(0), 16).all == 0);
+  REQUIRE(sdg_hint_counts(address(0), 8).all == 8);
+  sdg_hint_put(address(0), 8, false, SDG_HINT_KNOWN);
+  REQUIRE(sdg_hint_counts(address(0), 8).all == 0);
+  sdg_hint_forget();
+}
+END_TEST
+
 START_TEST(a_part_that_may_have_been_overwritten_is_in_doubt) {
   sdg_hint_t rows = SDG_HINT_KNOWN | SDG_HINT_GLOBAL | 1;
   sdg_hint_put(address(0), 8, false, rows);
@@ -265,6 +288,7 @@ int main(void) {
   tcase_add_test(cases, writes_between_pieces_leave_them_pieces);
   tcase_add_test(cases, a_copy_gets_the_hint_of_its_source);
   tcase_add_test(cases, pieces_that_may_have_been_overwritten_are_in_doubt);
+  tcase_add_test(cases, counts_of_sums_go_with_copies_and_end_with_writes);
   tcase_add_test(cases, a_part_that_may_have_been_overwritten_is_in_doubt);
   tcase_add_test(cases, contents_do_not_depend_on_the_address);
   tcase_add_test(cases, contents_differ_between_parts_of_a_tensor);
