@@ -9,12 +9,14 @@
 #include "interpose/slot.h"
 #include "rules/file/setup.h"
 #include "rules/graph/chain/clock.h"
+#include "rules/graph/statistics/statistics.h"
 #include "rules/observe/inspect.h"
 #include "rules/observe/observe.h"
 #include "rules/observe/values.h"
 #include "rules/place/label.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
+#include "rules/view/shard/outside.h"
 #include "src/base/options.h"
 #include "src/call/tag.h"
 #include "src/job/job.h"
@@ -180,6 +182,31 @@ static int lacks(int entry, const void *handle, const char *what) {
   return refused ? result : -1;
 }
 
+// Parameters of a batch normalisation of sums. In the whole view every rank has
+// all sums and counts.
+static int finalize(int entry, cudnnHandle_t handle,
+                    const sdg_graph_execution_t *execution) {
+  bool whole = sdg_setup_is_whole();
+  int64_t count = 0;
+  const char *what =
+      whole ? NULL : sdg_graph_statistics_judge(execution, &count);
+  sdg_memory_access_t memory = {.name = sdg_entry[entry].name,
+                                .stream_kind = SDG_STREAM_CUDNN,
+                                .stream = handle};
+  if (what || sdg_job_disarmed() || sdg_job_failed())
+    return lacks(entry, handle, what ? what : execution->pattern->lacks);
+  sdg_graph_statistics_access(execution, &memory);
+  if (whole) {
+    int result = -1;
+    bool refused = sdg_registry_opaque(memory.name, false, &memory, &result) ==
+                   SDG_VERDICT_DONE;
+    sdg_capture_set_refused(refused);
+    return refused ? result : -1;
+  }
+  sdg_outside_touch(&memory);
+  return count ? sdg_graph_statistics_execute(execution, handle, count) : -1;
+}
+
 // Without a split: for records of calls and of their outputs.
 static void observe(int entry, cudnnHandle_t handle,
                     const sdg_graph_execution_t *execution) {
@@ -219,6 +246,8 @@ int sdg_capture_execute(int entry, cudnnHandle_t handle,
   int result = -1;
   if (!sdg_job_asked()) // the call is passed on
     observe(entry, handle, missing ? NULL : &execution);
+  else if (known && sdg_graph_statistics_is(execution.pattern->graph))
+    result = finalize(entry, handle, &execution);
   else
     result = missing ? lacks(entry, handle, missing)
                      : judge(entry, handle, &execution);

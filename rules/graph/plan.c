@@ -3,6 +3,7 @@
 #include "rules/graph/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules/graph/repair.h"
 #include "rules/place/tagging.h"
@@ -108,8 +109,12 @@ sdg_status_t sdg_graph_plan(const sdg_call_t *call,
     sdg_graph_main_fini(&m->main);
     parts_fini(m);
     if (literal && status == SDG_OK) {
-      sdg_plan_destroy(m->plan);
+      sdg_plan_t *made = m->plan;
+      m->plan = NULL;
       status = sdg_window_plan_literal(0, &m->plan);
+      if (status == SDG_OK)
+        memcpy(m->plan->counts, made->counts, sizeof made->counts);
+      sdg_plan_destroy(made);
     }
     status = sdg_plan_finish(m->plan, status, out_plan);
   }

@@ -102,6 +102,23 @@ static sdg_status_t ones_check(const sdg_graph_maker_t *m, int index,
   return SDG_OK;
 }
 
+// How many elements each of the sum is the sum of. `all`, `out`: the global
+// extents of what is summed, and of the sum.
+static sdg_counts_t counts_of(const sdg_graph_maker_t *m, int index,
+                              const int64_t *all, const int64_t *out) {
+  const sdg_operand_t *operand = &m->call->operand[index];
+  const sdg_box_t *own = &m->boxes.level[m->main.pattern->after];
+  const sdg_placement_t *like = level_place(m);
+  sdg_counts_t counts = {1, 1};
+  for (int d = 0; d < operand->dims; d++) {
+    bool split = like->split[d].axes && all[d] == sdg_placement_extent(like, d);
+    int64_t here = split ? own->dim[d].hi - own->dim[d].lo : all[d];
+    counts.all *= all[d] / out[d];
+    counts.own *= here / operand->extent[d];
+  }
+  return counts;
+}
+
 static sdg_status_t reduction_open(sdg_graph_maker_t *m, int index,
                                    sdg_graph_sum_t *sum) {
   const sdg_placement_t *like = level_place(m);
@@ -127,6 +144,8 @@ static sdg_status_t reduction_open(sdg_graph_maker_t *m, int index,
       sum->along = d;
   }
   sum->box = sum->field;
+  if (sum->op == CUDNN_REDUCE_TENSOR_ADD)
+    m->plan->counts[index] = counts_of(m, index, summed, extent);
   sdg_merge_init(m->tagging, like, reduced, &sum->merge);
   if (!sum->merge.axes)
     return SDG_OK;

@@ -24,6 +24,7 @@ typedef struct sdg_written {
   size_t bytes; /* 0: none */
   bool gaps;
   sdg_hint_t hint;
+  sdg_counts_t counts;
 } sdg_written_t;
 
 /* Which call this is of two that read the same tensor

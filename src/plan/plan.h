@@ -16,6 +16,7 @@
 #include "src/base/status.h"
 #include "src/call/call.h"
 #include "src/geometry/box.h"
+#include "src/geometry/hint.h"
 #include "src/geometry/mesh.h"
 #include "src/geometry/transfer.h"
 #include "src/plan/share.h"
@@ -153,7 +154,9 @@ typedef struct sdg_plan {
   sdg_held_t held[SDG_HELD_MAX];
   int helds;
   sdg_share_t *share; /* whole view only; owned */
-  sdg_price_t price;  /* for reports */
+  /* Shard view: of results that are sums over ranks (src/geometry/hint.h). */
+  sdg_counts_t counts[SDG_OPERANDS_MAX];
+  sdg_price_t price; /* for reports */
   /* For reports: bytes per execution. */
   int64_t received_bytes;
   int64_t axis_bytes[SDG_AXES_MAX], sum_bytes; /* src/plan/steps.h */

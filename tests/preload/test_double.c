@@ -12,6 +12,7 @@
 
 #include "rules/file/setup.h"
 #include "rules/graph/chain/clock.h"
+#include "rules/graph/statistics/statistics.h"
 #include "rules/memory/memory.h"
 #include "rules/observe/inspect.h"
 #include "rules/observe/run_record.h"
@@ -209,6 +210,24 @@ sdg_status_t sdg_graph_clock_read(const char *entry_name, int status,
                                   float *io_ms) {
   (void)entry_name, (void)status, (void)io_ms;
   return SDG_OK;
+}
+
+const char *sdg_graph_statistics_judge(const sdg_graph_execution_t *execution,
+                                       int64_t *out_all) {
+  (void)execution;
+  *out_all = 0;
+  return NULL;
+}
+
+void sdg_graph_statistics_access(const sdg_graph_execution_t *execution,
+                                 sdg_memory_access_t *out) {
+  (void)execution, (void)out;
+}
+
+int sdg_graph_statistics_execute(const sdg_graph_execution_t *execution,
+                                 cudnnHandle_t handle, int64_t all) {
+  (void)execution, (void)handle, (void)all;
+  return -1;
 }
 
 sdg_status_t sdg_job_fail(sdg_status_t status) {

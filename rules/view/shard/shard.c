@@ -141,6 +141,9 @@ static void written_note(const sdg_call_t *call,
       sdg_hint_put_contents(call->operand[i].data, written->bytes,
                             written->gaps, written->hint,
                             sdg_divergence_tensor(i));
+    if (written->counts.all)
+      sdg_hint_set_counts(call->operand[i].data, written->bytes,
+                          written->counts);
   }
 }
 

@@ -205,6 +205,7 @@ void sdg_shard_written(const sdg_call_t *call, const sdg_tagging_t *tagging,
         .bytes = sdg_layout_bytes(&layout),
         .gaps = !sdg_layout_dense(&layout),
         .hint = hint_of(call, i, tagging),
+        .counts = plan->counts[i],
     };
   }
 }
