@@ -94,7 +94,8 @@ static sdg_status_t ones_check(const sdg_graph_maker_t *m, int index,
           SDG_E_ONE_EACH,
           "sum of %s: %s is 1 on every rank, and so is that of the "
           "tensor that is reduced: the result may be a row of each "
-          "rank, or the reduction of all rows",
+          "rank, or the reduction of all rows (two rows on one rank would "
+          "tell)",
           m->call->entry_name,
           m->product
               ? sdg_graph_product_name(m->main.pattern, SDG_GRAPH_LEVEL_Y, d)

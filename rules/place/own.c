@@ -108,3 +108,24 @@ sdg_status_t sdg_own_check_value(const sdg_call_t *call) {
   }
   return SDG_OK;
 }
+
+sdg_status_t sdg_own_check_copies(const sdg_call_t *call) {
+  char extents[96];
+  if (!sdg_hint_any())
+    return SDG_OK;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!reads_unsaid(operand) ||
+        sdg_hint_of(operand->data, width_of(operand)) != SDG_HINT_KNOWN)
+      continue;
+    extents_format(operand, extents, sizeof extents);
+    return sdg_job_fail(
+        sdg_fail(SDG_E_WHOLE_REDUCED,
+                 "%s of %s of %s at %p, which every rank has according to the "
+                 "tagged call that wrote it. Tag it \"local\", or let no "
+                 "[shard] section match these extents",
+                 sdg_role_name(operand->role), call->entry_name, extents,
+                 operand->data));
+  }
+  return SDG_OK;
+}

@@ -17,5 +17,9 @@ sdg_status_t sdg_own_check(const sdg_call_t *call,
  * if it reduces memory that a plan wrote in pieces, and nothing says that the
  * values of one piece are meant. */
 sdg_status_t sdg_own_check_value(const sdg_call_t *call) SDG_MUST_CHECK;
+/* For a reduction that is combined over ranks: SDG_E_WHOLE_REDUCED if it reads
+ * memory that is the same on every rank, according to what wrote it; this
+ * breaks the job, because the other ranks may not see it. */
+sdg_status_t sdg_own_check_copies(const sdg_call_t *call) SDG_MUST_CHECK;
 
 #endif

@@ -18,6 +18,7 @@
 #include "rules/step/divergence.h"
 #include "rules/step/plan_cache.h"
 #include "rules/step/step.h"
+#include "rules/vendor/argument.h"
 #include "rules/vendor/sequence.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/shard/outside.h"
@@ -133,14 +134,44 @@ static sdg_status_t query_answer(sdg_call_t *call, const sdg_rules_t *rules,
   return status;
 }
 
+static bool extents_equal(const sdg_operand_t *a, const sdg_operand_t *b) {
+  return a->dims == b->dims &&
+         memcmp(a->extent, b->extent, sizeof *a->extent * (size_t)a->dims) == 0;
+}
+
+// Whether an op computes element by element of a tensor that every rank has,
+// although a section matches its extents: as a step of weights, and not in
+// pieces.
+static bool is_of_copies(const sdg_call_t *call) {
+  bool copies = false;
+  if (!sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE) || !sdg_hint_any())
+    return false;
+  bool updates = sdg_call_scalar(call, SDG_BETA) != 0;
+  for (int i = 0; i < call->operands; i++) {
+    const sdg_operand_t *operand = &call->operand[i];
+    if (!operand->data || operand->elem_bytes == 0 || operand->label ||
+        (operand->is_output && !operand->is_updated && !updates))
+      continue;
+    size_t bytes = sdg_operand_access(operand, true, false).width;
+    if (sdg_hint_within(operand->data, bytes))
+      return false; // something is in pieces
+    for (int k = 0; k < call->operands; k++)
+      copies |= call->operand[k].is_output &&
+                extents_equal(operand, &call->operand[k]) &&
+                sdg_hint_of(operand->data, bytes) == SDG_HINT_KNOWN;
+  }
+  return copies;
+}
+
 static void written_note(const sdg_call_t *call,
                          const sdg_plan_entry_t *entry) {
+  bool copies = is_of_copies(call);
   for (int i = 0; i < call->operands; i++) {
     const sdg_written_t *written = &entry->written[i];
     if (written->bytes > 0)
-      sdg_hint_put_contents(call->operand[i].data, written->bytes,
-                            written->gaps, written->hint,
-                            sdg_divergence_tensor(i));
+      sdg_hint_put_contents(
+          call->operand[i].data, written->bytes, written->gaps,
+          copies ? SDG_HINT_KNOWN : written->hint, sdg_divergence_tensor(i));
     if (written->counts.all)
       sdg_hint_set_counts(call->operand[i].data, written->bytes,
                           written->counts);
@@ -260,6 +291,9 @@ static sdg_status_t entry_run(sdg_call_t *call, const sdg_op_t *op,
   call->result = entry->plan->refusal;
   if (!call->result && entry->compared && entry->compared->due)
     SDG_TRY(sdg_compare_call(call, entry->compared));
+  if (sdg_family_is(call->family, SDG_FAMILY_REDUCES) &&
+      entry->plan->reduce_axes)
+    SDG_TRY(sdg_own_check_copies(call));
   if (!nothing && !call->result)
     SDG_TRY(plan_run(call, entry, stream, captured));
   else

@@ -167,11 +167,16 @@ static sdg_hint_t graph_hint(const sdg_call_t *call, int index,
 static sdg_hint_t hint_of(const sdg_call_t *call, int index,
                           const sdg_tagging_t *tagging) {
   const sdg_section_t *section = tagging->section;
+  sdg_role_t role = call->operand[index].role;
   sdg_hint_t hint =
       sdg_family_is(call->family, SDG_FAMILY_STATED) ? product_hint(section)
       : sdg_family_is_product(call->family)
           ? graph_hint(call, index, tagging)
           : sdg_ones_written(call, index, section, &tagging->placement[index]);
+  // Gradients of parameters that were summed over all pieces.
+  if ((role == SDG_ROLE_DW || role == SDG_ROLE_DBIAS) && tagging->sum_axes &&
+      !(tagging->axes & ~tagging->sum_axes))
+    hint = SDG_HINT_KNOWN;
   if (!(hint & SDG_HINT_AXES))
     return hint;
   return hint | (section->values == SDG_PIECE_VALUES_LOCAL    ? SDG_HINT_LOCAL
