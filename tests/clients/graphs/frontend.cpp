@@ -1,78 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs on NVIDIA's cudnn-frontend in C++, each checked against float64 loops:
-// what its samples of convolutions make. With LAYER_VIEW=shard each rank has
-// its rows (H) of every activation.
+// what its samples make of convolutions here, and of all else in
+// frontend_matrix.hpp. With LAYER_VIEW=shard each rank has its rows (H) of
+// every activation.
 //
 // usage: frontend [TEXT]     only the graphs whose names contain TEXT
-#include "frontend.hpp"
+#include "frontend_matrix.hpp"
 
 #include <cstdio>
 #include <cstdlib>
-
-namespace fe = cudnn_frontend;
-using fe::PointwiseMode_t;
-using tensor_t = std::shared_ptr<fe::graph::Tensor_attributes>;
-
-static cudnnHandle_t handle;
-
-static void check(fe::error_t error) {
-  check(error.is_good(), error.get_message());
-}
-
-// ---- graphs ----------------------------------------------------------------
-
-struct graph_t : fe::graph::Graph {
-  std::unordered_map<int64_t, void *> pack;
-  explicit graph_t(DataType_t io, DataType_t between = f32,
-                   DataType_t compute = f32) {
-    set_io_data_type(io)
-        .set_intermediate_data_type(between)
-        .set_compute_data_type(compute);
-  }
-  tensor_t in(array_t &a) {
-    tensor_t t = tensor(fe::graph::Tensor_attributes()
-                            .set_dim(local_dim(a))
-                            .set_stride(strides(local_dim(a), a.channels_last))
-                            .set_data_type(a.type)
-                            .set_uid(int64_t(pack.size()) + 1));
-    pack[t->get_uid()] = input(a);
-    return t;
-  }
-  void out(tensor_t t, array_t &a) {
-    t->set_output(true)
-        .set_dim(local_dim(a))
-        .set_stride(strides(local_dim(a), a.channels_last))
-        .set_data_type(a.type)
-        .set_uid(int64_t(pack.size()) + 1);
-    pack[t->get_uid()] = output(a);
-  }
-  tensor_t op(PointwiseMode_t mode, tensor_t x, tensor_t b = nullptr) {
-    auto how = fe::graph::Pointwise_attributes().set_mode(mode);
-    return b ? pointwise(x, b, how) : pointwise(x, how);
-  }
-  // relu(x * scale + bias)
-  tensor_t scale_bias_relu(tensor_t x, array_t &scale, array_t &bias) {
-    tensor_t product = op(PointwiseMode_t::MUL, x, in(scale));
-    return op(PointwiseMode_t::RELU_FWD,
-              op(PointwiseMode_t::ADD, product, in(bias)));
-  }
-  void plan(
-      fe::BuildPlanPolicy_t policy = fe::BuildPlanPolicy_t::HEURISTICS_CHOICE) {
-    check(validate());
-    check(build_operation_graph(handle));
-    check(create_execution_plans({fe::HeurMode_t::A}));
-    check(check_support(handle));
-    check(build_plans(handle, policy));
-  }
-  void run() {
-    int64_t size;
-    check(get_workspace_size(size));
-    void *workspace = memory(size_t(size));
-    check(execute(handle, pack, workspace));
-    check(cudaDeviceSynchronize());
-    check(cudaFree(workspace));
-  }
-};
 
 template <typename attributes_t> static attributes_t as(const window_t &v) {
   return attributes_t()
@@ -415,6 +351,7 @@ int main(int words, char **word) {
       {"autotuned", autotuned},
       {"captured", captured},
   };
+  cases.insert(cases.end(), matrix_cases.begin(), matrix_cases.end());
   for (const shape_t &s : shapes) {
     cases.push_back({std::string("conv ") + s.name, [&s] { forward(s); }});
     cases.push_back(

@@ -4,6 +4,7 @@
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 #include <cudnn_frontend.h>
 
@@ -19,7 +20,7 @@ using dims_t = std::vector<int64_t>;
 
 static constexpr DataType_t f16 = DataType_t::HALF, f32 = DataType_t::FLOAT,
                             bf16 = DataType_t::BFLOAT16, i8 = DataType_t::INT8,
-                            i32 = DataType_t::INT32;
+                            i32 = DataType_t::INT32, fp8 = DataType_t::FP8_E4M3;
 // With pieces each rank has its rows of every activation.
 static int this_rank = 0, ranks = 1;
 static bool pieces = false;
@@ -52,7 +53,7 @@ static int64_t count(const dims_t &dim) {
 }
 
 static size_t bytes(DataType_t type) {
-  return type == f16 || type == bf16 ? 2 : type == i8 ? 1 : 4;
+  return type == f16 || type == bf16 ? 2 : type == i8 || type == fp8 ? 1 : 4;
 }
 
 static void store(char *at, double value, DataType_t type) {
@@ -69,6 +70,9 @@ static void store(char *at, double value, DataType_t type) {
   case i32:
     *reinterpret_cast<int32_t *>(at) = int32_t(value);
     break;
+  case fp8:
+    *reinterpret_cast<__nv_fp8_e4m3 *>(at) = __nv_fp8_e4m3(float(value));
+    break;
   default:
     *reinterpret_cast<int8_t *>(at) = int8_t(value);
   }
@@ -84,6 +88,8 @@ static double load(const char *at, DataType_t type) {
     return *reinterpret_cast<const float *>(at);
   case i32:
     return *reinterpret_cast<const int32_t *>(at);
+  case fp8:
+    return float(*reinterpret_cast<const __nv_fp8_e4m3 *>(at));
   default:
     return *reinterpret_cast<const int8_t *>(at);
   }
@@ -181,7 +187,10 @@ static void *output(array_t &a) {
 }
 
 static void compare(const std::string &name, const array_t &a) {
-  double tolerance = a.type == bf16 ? 1.6e-2 : a.type == i32 ? 0 : 4e-3;
+  double tolerance = a.type == fp8                   ? 7e-2
+                     : a.type == bf16                ? 1.6e-2
+                     : a.type == i32 || a.type == i8 ? 0
+                                                     : 4e-3;
   size_t size = bytes(a.type);
   std::vector<char> host(size_t(count(local_dim(a))) * size);
   double off = 0, most = 0;
