@@ -14,6 +14,8 @@ typedef enum {
   SDG_GRAPH_KEY_PADDING_MODE,
   SDG_GRAPH_KEY_NAN_PROPAGATION,
   SDG_GRAPH_KEY_BN_FINALIZE_MODE,
+  SDG_GRAPH_KEY_NORM_MODE,
+  SDG_GRAPH_KEY_NORM_PHASE,
   SDG_GRAPH_KEY_KNOB_TYPE,
   SDG_GRAPH_KEY_REORDERING,
   SDG_GRAPH_KEY_TYPE,      /* in which the next key's number was set */
@@ -24,7 +26,8 @@ typedef enum {
   SDG_GRAPH_KEY_FRACTIONS,
   SDG_GRAPH_KEY_INTEGER,
   SDG_GRAPH_KEY_BOOLEAN,
-  SDG_GRAPH_KEY_OPERAND, /* the name of a tensor */
+  SDG_GRAPH_KEY_OPERAND,  /* the name of a tensor */
+  SDG_GRAPH_KEY_OPERANDS, /* a list of such names */
 } sdg_graph_key_type_t;
 
 typedef struct {

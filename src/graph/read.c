@@ -133,6 +133,28 @@ static bool key_is(const sdg_graph_key_t *key, const char *text) {
          (strcmp(text, "pad") == 0 && strncmp(key->key, "pad_", 4) == 0);
 }
 
+static bool operand_read(const sdg_graph_t *graph,
+                         cudnnBackendAttributeName_t name,
+                         const sdg_json_t *value, sdg_graph_node_t *node) {
+  int64_t uid;
+  int tensor = uid_get(value, &uid) ? sdg_graph_find(graph, uid) : -1;
+  if (tensor < 0)
+    return false;
+  node->operand[node->operand_count++] = (sdg_graph_operand_t){name, tensor};
+  return true;
+}
+
+static bool operands_read(const sdg_graph_t *graph,
+                          cudnnBackendAttributeName_t name,
+                          const sdg_json_t *list, sdg_graph_node_t *node) {
+  if (!sdg_json_is(list, SDG_JSON_ARRAY))
+    return false;
+  for (const sdg_json_t *value = list->first; value; value = value->next)
+    if (!operand_read(graph, name, value, node))
+      return false;
+  return true;
+}
+
 static bool member_read(const sdg_graph_t *graph, const char *text,
                         const sdg_json_t *value, sdg_graph_node_t *node) {
   bool known = false;
@@ -141,22 +163,18 @@ static bool member_read(const sdg_graph_t *graph, const char *text,
     if (key->kind != node->kind || !key_is(key, text))
       continue;
     known = true;
-    int64_t uid;
+    bool good = true;
     if (key->type == SDG_GRAPH_KEY_TYPE) // typed_read takes it
       continue;
-    if (key->type != SDG_GRAPH_KEY_OPERAND) {
-      if (!parameter_read(key, value,
-                          &node->parameter[node->parameter_count++]))
-        return false;
-      continue;
-    }
-    if (!uid_get(value, &uid))
+    if (key->type == SDG_GRAPH_KEY_OPERAND)
+      good = operand_read(graph, key->attribute, value, node);
+    else if (key->type == SDG_GRAPH_KEY_OPERANDS)
+      good = operands_read(graph, key->attribute, value, node);
+    else
+      good =
+          parameter_read(key, value, &node->parameter[node->parameter_count++]);
+    if (!good)
       return false;
-    int tensor = sdg_graph_find(graph, uid);
-    if (tensor < 0)
-      return false;
-    node->operand[node->operand_count++] =
-        (sdg_graph_operand_t){key->attribute, tensor};
   }
   return known;
 }
@@ -208,8 +226,10 @@ static bool node_read(const sdg_graph_t *graph, const sdg_json_t *object,
                       sdg_json_get(object, "operation"), &kind))
     return false;
   node->kind = (cudnnBackendDescriptorType_t)kind;
-  // A member has two rows at most.
+  // A member has two rows at most, or a list of operands.
   size_t room = 2 * object->count + 1;
+  for (const sdg_json_t *value = object->first; value; value = value->next)
+    room += sdg_json_is(value, SDG_JSON_ARRAY) ? value->count : 0;
   node->operand = calloc(room, sizeof *node->operand);
   node->parameter = calloc(room, sizeof *node->parameter);
   if (!node->operand || !node->parameter)

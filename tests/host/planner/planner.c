@@ -221,6 +221,27 @@ static void parameter_set(maker_t *m, descriptor_t to,
   set(m, to, parameter->name, parameter->type, parameter->count, &value);
 }
 
+// Sets an attribute with all its tensors, if this operand is its first one.
+static void operands_set(maker_t *m, descriptor_t op,
+                         const sdg_graph_node_t *node, int first,
+                         const descriptor_t *tensor) {
+  cudnnBackendAttributeName_t name = node->operand[first].name;
+  descriptor_t list[CUDNN_DIM_MAX * 8];
+  int count = 0;
+  for (int i = 0; i < node->operand_count; i++) {
+    if (node->operand[i].name != name)
+      continue;
+    if (i < first)
+      return;
+    if (count == sizeof list / sizeof *list)
+      m->status = CUDNN_STATUS_NOT_SUPPORTED;
+    if (m->status)
+      return;
+    list[count++] = tensor[node->operand[i].tensor];
+  }
+  set(m, op, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, list);
+}
+
 static descriptor_t op_make(maker_t *m, const sdg_graph_t *graph,
                             const sdg_graph_node_t *node,
                             const descriptor_t *tensor) {
@@ -249,7 +270,7 @@ static descriptor_t op_make(maker_t *m, const sdg_graph_t *graph,
     refer(m, op, homes[home].refers, how);
   }
   for (int i = 0; i < node->operand_count; i++)
-    refer(m, op, node->operand[i].name, tensor[node->operand[i].tensor]);
+    operands_set(m, op, node, i, tensor);
   finalize(m, op);
   return op;
 }

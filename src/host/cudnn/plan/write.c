@@ -75,8 +75,22 @@ static json_t *fractions_of(const sdg_graph_parameter_t *p) {
   return list;
 }
 
+static json_t *names_of(const sdg_graph_t *graph, const sdg_graph_node_t *node,
+                        cudnnBackendAttributeName_t name) {
+  if (sdg_graph_operand(node, name) < 0)
+    return NULL;
+  json_t *list = json_array();
+  for (int i = 0; i < node->operand_count; i++)
+    if (node->operand[i].name == name)
+      json_array_append_new(list,
+                            name_of(&graph->tensor[node->operand[i].tensor]));
+  return list;
+}
+
 static json_t *value_of(const sdg_graph_t *graph, const sdg_graph_node_t *node,
                         const sdg_graph_key_t *key) {
+  if (key->type == SDG_GRAPH_KEY_OPERANDS)
+    return names_of(graph, node, key->attribute);
   if (key->type == SDG_GRAPH_KEY_OPERAND) {
     int tensor = sdg_graph_operand(node, key->attribute);
     return tensor < 0 ? NULL : name_of(&graph->tensor[tensor]);
