@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/host/cudnn/compute/composite/composite.h"
 #include "src/host/cudnn/compute/part.h"
 
 enum { PART_ELEMENTS = 1 << 18 };
@@ -269,7 +270,7 @@ static bool everything_compute(host_run_t *run, host_sweep_t *sweep) {
   return true;
 }
 
-static bool compute(host_run_t *run) {
+static bool nodes_compute(host_run_t *run) {
   const sdg_graph_t *graph = run->graph;
   host_sweep_t sweep = {
       .result = calloc((size_t)graph->tensor_count + 1, sizeof(bool)),
@@ -279,6 +280,26 @@ static bool compute(host_run_t *run) {
   run_close(run);
   free(sweep.result);
   free(sweep.sum);
+  return good;
+}
+
+// Operations of several nodes are replaced by these first.
+static bool compute(host_run_t *run) {
+  const sdg_graph_t *graph = run->graph;
+  if (!host_has_composites(graph))
+    return nodes_compute(run);
+  sdg_graph_t *expanded = host_expand(graph);
+  void **data = expanded
+                    ? calloc((size_t)expanded->tensor_count + 1, sizeof *data)
+                    : NULL;
+  if (data) {
+    memcpy(data, run->data, (size_t)graph->tensor_count * sizeof *data);
+    run->graph = expanded;
+    run->data = data;
+  }
+  bool good = data && nodes_compute(run);
+  free(data);
+  sdg_graph_release(expanded);
   return good;
 }
 

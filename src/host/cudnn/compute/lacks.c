@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says what a graph has that cannot be computed.
 #include "src/host/cudnn/base/view.h"
+#include "src/host/cudnn/compute/composite/composite.h"
 #include "src/host/cudnn/compute/run.h"
 
 static const char *tensor_lacks(const sdg_graph_tensor_t *tensor) {
@@ -21,10 +22,7 @@ static const char *tensor_lacks(const sdg_graph_tensor_t *tensor) {
 
 static const char *kind_name(cudnnBackendDescriptorType_t kind) {
   switch ((int)kind) {
-    OPERATION(BN_BWD_WEIGHTS);
     OPERATION(SIGNAL);
-    OPERATION(NORM_FORWARD);
-    OPERATION(NORM_BACKWARD);
     OPERATION(RNG);
     OPERATION(PAGED_CACHE_LOAD);
     OPERATION(BLOCK_SCALE_QUANTIZE);
@@ -38,11 +36,18 @@ static const char *kind_name(cudnnBackendDescriptorType_t kind) {
   return "an operation of an unknown kind";
 }
 
+static const char *node_lacks(const sdg_graph_t *graph,
+                              const sdg_graph_node_t *node) {
+  const host_node_kind_t *kind = host_node_kind(node->kind);
+  const host_composite_t *composite = host_composite(node->kind);
+  if (kind)
+    return kind->lacks(graph, node);
+  return composite ? composite->lacks(graph, node) : kind_name(node->kind);
+}
+
 const char *host_graph_lacks(const sdg_graph_t *graph) {
   for (int n = 0; n < graph->node_count; n++) {
-    const host_node_kind_t *kind = host_node_kind(graph->node[n].kind);
-    const char *lacks = kind ? kind->lacks(graph, &graph->node[n])
-                             : kind_name(graph->node[n].kind);
+    const char *lacks = node_lacks(graph, &graph->node[n]);
     if (lacks)
       return lacks;
   }

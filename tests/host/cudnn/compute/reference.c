@@ -22,6 +22,9 @@ static double rounding_of(const sdg_graph_node_t *node) {
   if (node->kind == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR ||
       node->kind == CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR)
     return 0;
+  if (node->kind == CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR ||
+      node->kind == CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR)
+    return 0x1p-23; /* in float */
   for (int i = 0; i < node->parameter_count; i++)
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
       if (node->parameter[i].name == names[k])
@@ -87,6 +90,10 @@ void reference_create(reference_t *r, const made_t *m) {
       break;
     case CUDNN_BACKEND_OPERATION_BN_FINALIZE_STATISTICS_DESCRIPTOR:
       reference_finalize(r, m, node, rounding);
+      break;
+    case CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR:
+      reference_norm(r, m, node, rounding);
       break;
     default:
       reference_conv(r, m, node, rounding);

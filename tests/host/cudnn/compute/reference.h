@@ -45,6 +45,8 @@ void reference_concat(reference_t *r, const made_t *m,
                       const sdg_graph_node_t *node);
 void reference_finalize(reference_t *r, const made_t *m,
                         const sdg_graph_node_t *node, double rounding);
+void reference_norm(reference_t *r, const made_t *m,
+                    const sdg_graph_node_t *node, double rounding);
 /* Rounds a result to the type of tensor t and stores it. */
 void reference_put(reference_t *r, const made_t *m, int t, int64_t i,
                    double value, double error);

@@ -236,7 +236,7 @@ START_TEST(what_is_missing_is_named) {
   static const struct {
     cudnnBackendDescriptorType_t kind;
     const char *name;
-  } rows[] = {{CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR, "NORM_FORWARD"},
+  } rows[] = {{CUDNN_BACKEND_OPERATION_SIGNAL_DESCRIPTOR, "SIGNAL"},
               {CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR, "RNG"},
               {CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, "SDPA_FWD"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
