@@ -4,6 +4,7 @@
 // planned, and refused by its name when it is executed. tests/host/planner
 // compares these rules with NVIDIA's planner.
 #include "src/host/cudnn/model/model.h"
+#include "src/host/cudnn/plan/norms.h"
 #include "src/host/cudnn/plan/patterns.h"
 #include "src/host/cudnn/plan/plan.h"
 
@@ -465,6 +466,7 @@ const char *host_plan_refuses(const sdg_graph_t *graph) {
   for (size_t i = 0; i < sizeof rules / sizeof *rules && !text; i++)
     if (is_about(rules[i].scope, &f, compiled) && !rules[i].holds(&f))
       text = rules[i].text;
+  text = text ? text : host_norms_refuse(&f);
   host_facts_fini(&f);
   return text;
 }
