@@ -6,6 +6,7 @@
 //
 // usage: frontend [TEXT]     only the graphs whose names contain TEXT
 #include "frontend_matrix.hpp"
+#include "frontend_norm.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -352,6 +353,8 @@ int main(int words, char **word) {
       {"captured", captured},
   };
   cases.insert(cases.end(), matrix_cases.begin(), matrix_cases.end());
+  if (!view) // a split tensor's normalisation is refused
+    cases.insert(cases.end(), norm_cases.begin(), norm_cases.end());
   for (const shape_t &s : shapes) {
     cases.push_back({std::string("conv ") + s.name, [&s] { forward(s); }});
     cases.push_back(
