@@ -249,6 +249,9 @@ static sdg_status_t operands_place(const sdg_call_t *call,
 }
 
 // The tensors of a graph are this rank's pieces, whatever the section is for.
+// Of M, N and BATCH a wrong guess computes what the program asks for. With K it
+// adds whole products as often as there are ranks, so the section has to say
+// it.
 static sdg_status_t pieces_check(const sdg_call_t *call,
                                  const sdg_section_t *section) {
   for (int i = 0; i < section->splits; i++) {
@@ -260,6 +263,14 @@ static sdg_status_t pieces_check(const sdg_call_t *call,
                       "for graphs before it",
                       call->entry_name, sdg_dim_name(section->split[i].dim),
                       section->name, sdg_dim_name(section->split[i].dim));
+    if (section->split[i].dim == SDG_DIM_K && d >= 0 &&
+        section->sizes[d] == SDG_SIZES_UNSAID &&
+        section->view == SDG_VIEW_SHARD)
+      return sdg_fail(SDG_E_PRODUCT_SIZES,
+                      "%s, a graph: the ranks add their results if section "
+                      "'%s' splits K. Write 'sizes = K:piece' into it if each "
+                      "rank's A and B have this rank's part of K",
+                      call->entry_name, section->name);
   }
   return SDG_OK;
 }
