@@ -106,8 +106,19 @@ static cudnnStatus_t add_parameter(sdg_graph_node_t *node,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// Operands and parameters of the operation, and those of the descriptor that it
-// refers to.
+static cudnnStatus_t add_values(sdg_graph_t *graph, sdg_graph_node_t *node,
+                                host_object_t *object);
+
+// Those of the descriptor that an operation refers to, which may have changed
+// since, if the program has not finalized it.
+static cudnnStatus_t add_settings(sdg_graph_t *graph, sdg_graph_node_t *node,
+                                  host_object_t *settings) {
+  cudnnStatus_t status =
+      settings->finalized ? CUDNN_STATUS_SUCCESS : host_object_check(settings);
+  return status ? status : add_values(graph, node, settings);
+}
+
+// Operands and parameters of the operation.
 static cudnnStatus_t add_values(sdg_graph_t *graph, sdg_graph_node_t *node,
                                 host_object_t *object) {
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
@@ -120,11 +131,8 @@ static cudnnStatus_t add_values(sdg_graph_t *graph, sdg_graph_node_t *node,
       status = add_parameter(node, attribute->name, value);
     else if (attribute->child == CUDNN_BACKEND_TENSOR_DESCRIPTOR)
       status = add_operands(graph, node, attribute->name, value);
-    else if (value->slot[0].object->finalized)
-      status = add_values(graph, node, value->slot[0].object);
     else
-      return host_refuse(CUDNN_STATUS_BAD_PARAM,
-                         "an operation's parameters are not finalized");
+      status = add_settings(graph, node, value->slot[0].object);
   }
   return status;
 }
@@ -136,7 +144,8 @@ static int room(const host_object_t *object) {
     const host_value_t *value = &object->value[i];
     if (value->count > 0 && value->type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
       for (int64_t j = 0; j < value->count; j++)
-        sum += 1 + value->slot[j].object->value_count;
+        sum += 1 +
+               (value->slot[j].object ? value->slot[j].object->value_count : 0);
     else
       sum++;
   }
@@ -155,9 +164,19 @@ static cudnnStatus_t add_node(sdg_graph_t *graph, host_object_t *op) {
   REFUSE_IF(!node->operand || !node->parameter,
             CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   cudnnStatus_t status = add_values(graph, node, op);
+  if (!status)
+    status = host_object_check(op);
   if (status)
     return status;
-  REFUSE_IF(node->operand_count == 0, CUDNN_STATUS_BAD_PARAM);
+  // A mode that there is not makes an operation, but no graph.
+  REFUSE_IF(op->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR &&
+                !host_pointwise_is_known(sdg_graph_integer(
+                    node, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD)),
+            CUDNN_STATUS_NOT_INITIALIZED);
+  bool writes = false; // an operation without tensors does not
+  for (int i = 0; i < node->operand_count; i++)
+    writes |= sdg_graph_writes(node, node->operand[i].name);
+  REFUSE_IF(!writes, CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -186,6 +205,7 @@ static cudnnStatus_t build(sdg_graph_t *graph, const host_value_t *ops) {
   REFUSE_IF(!graph->node || !graph->tensor,
             CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
   for (int64_t i = 0; i < ops->count; i++) {
+    REFUSE_IF(ops->slot[i].object->hasty, CUDNN_STATUS_BAD_PARAM);
     cudnnStatus_t status = add_node(graph, ops->slot[i].object);
     if (status)
       return status;

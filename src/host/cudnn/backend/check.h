@@ -5,7 +5,7 @@
 
 #include "src/host/cudnn/backend/object.h"
 
-/* The extents of a tensor descriptor. Rank 0: not set or not finalized. */
+/* The extents of a tensor descriptor, finalized or not. Rank 0: not set. */
 typedef struct {
   int rank;
   int64_t dim[CUDNN_DIM_MAX];
@@ -33,6 +33,7 @@ cudnnStatus_t host_check_resample(host_object_t *resample);
 cudnnStatus_t host_check_resample_forward(host_object_t *op);
 cudnnStatus_t host_check_resample_backward(host_object_t *op);
 cudnnStatus_t host_check_pointwise(host_object_t *op);
+bool host_pointwise_is_known(int64_t mode);
 cudnnStatus_t host_check_matmul(host_object_t *op);
 cudnnStatus_t host_check_reduction(host_object_t *reduction);
 cudnnStatus_t host_check_reduction_op(host_object_t *op);

@@ -74,6 +74,10 @@ static pointwise_form_t form(int64_t mode) {
   return MODE_UNKNOWN;
 }
 
+bool host_pointwise_is_known(int64_t mode) {
+  return form(mode) != MODE_UNKNOWN;
+}
+
 #define RANK(op, name)                                                         \
   host_extents_of((op), CUDNN_ATTR_OPERATION_POINTWISE_##name).rank
 
@@ -90,7 +94,7 @@ cudnnStatus_t host_check_pointwise(host_object_t *op) {
   host_object_t *how =
       host_object_child(op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
   int64_t mode = CUDNN_POINTWISE_ADD, axis = -1;
-  if (how && how->finalized) {
+  if (how) {
     mode = host_object_integer(how, CUDNN_ATTR_POINTWISE_MODE, mode);
     axis = host_object_integer(how, CUDNN_ATTR_POINTWISE_AXIS, axis);
   }
@@ -104,8 +108,17 @@ cudnnStatus_t host_check_pointwise(host_object_t *op) {
   REFUSE_IF((as == MODE_BINARY || as == MODE_SELECT) && x != RANK(op, BDESC),
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(as == MODE_SELECT && (t == 0 || t != x), CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(as == MODE_INDEX && axis < 0, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(as == MODE_INDEX && (axis < 0 || axis >= x),
+            CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
+}
+
+// One number for each product.
+static bool is_one_of_each(host_extents_t count, const host_extents_t *c) {
+  for (int i = 0; i < c->rank && count.rank == c->rank; i++)
+    if (count.dim[i] != (i < c->rank - 2 ? c->dim[i] : 1))
+      return false;
+  return count.rank == c->rank;
 }
 
 cudnnStatus_t host_check_matmul(host_object_t *op) {
@@ -113,6 +126,9 @@ cudnnStatus_t host_check_matmul(host_object_t *op) {
   host_extents_t b = host_extents_of(op, CUDNN_ATTR_OPERATION_MATMUL_BDESC);
   host_extents_t c = host_extents_of(op, CUDNN_ATTR_OPERATION_MATMUL_CDESC);
   int m = a.rank - 2, n = a.rank - 1;
+  int64_t batches = host_object_integer(
+      op, CUDNN_ATTR_OPERATION_MATMUL_IRREGULARLY_STRIDED_BATCH_COUNT, 1);
+  REFUSE_IF(batches < 1, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(a.rank != b.rank || a.rank != c.rank, CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(m < 0, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(a.dim[n] != b.dim[m] || a.dim[m] != c.dim[m] ||
@@ -124,6 +140,16 @@ cudnnStatus_t host_check_matmul(host_object_t *op) {
     REFUSE_IF(less == 0 ? more != 0 : more % less != 0, CUDNN_STATUS_BAD_PARAM);
     REFUSE_IF(c.dim[i] != more, CUDNN_STATUS_BAD_PARAM);
   }
+  REFUSE_IF(batches != 1 && (a.dim[0] != 1 || b.dim[0] != 1 || c.dim[0] != 1),
+            CUDNN_STATUS_BAD_PARAM);
+  static const cudnnBackendAttributeName_t counts[] = {
+      CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC,
+      CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC,
+      CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC};
+  for (int k = 0; k < 3; k++)
+    REFUSE_IF(host_object_value(op, counts[k])->count > 0 &&
+                  !is_one_of_each(host_extents_of(op, counts[k]), &c),
+              CUDNN_STATUS_NOT_SUPPORTED);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -177,10 +203,15 @@ cudnnStatus_t host_check_concat(host_object_t *op) {
   int64_t axis = host_object_integer(op, CUDNN_ATTR_OPERATION_CONCAT_AXIS, -1);
   const host_value_t *inputs = HOST_VALUE(op, OPERATION_CONCAT_INPUT_DESCS);
   REFUSE_IF(axis < 0 || axis >= y.rank, CUDNN_STATUS_BAD_PARAM);
+  int64_t in_place =
+      host_object_integer(op, CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, -1);
+  REFUSE_IF(in_place < -1 || in_place >= inputs->count, CUDNN_STATUS_BAD_PARAM);
   int64_t sum = 0;
   for (int64_t i = 0; i < inputs->count; i++) {
-    host_extents_t x = host_extents(inputs->slot[i].object);
-    REFUSE_IF(x.rank != y.rank, CUDNN_STATUS_BAD_PARAM);
+    const host_object_t *input = inputs->slot[i].object;
+    host_extents_t x = host_extents(input);
+    REFUSE_IF(!input || !input->finalized || x.rank != y.rank,
+              CUDNN_STATUS_BAD_PARAM);
     for (int j = 0; j < y.rank; j++)
       REFUSE_IF(j != axis && x.dim[j] != y.dim[j], CUDNN_STATUS_BAD_PARAM);
     REFUSE_IF(__builtin_add_overflow(sum, x.dim[axis], &sum),
@@ -208,6 +239,9 @@ cudnnStatus_t host_check_rng(host_object_t *rng) {
               CUDNN_STATUS_BAD_PARAM);
     return CUDNN_STATUS_SUCCESS;
   case CUDNN_RNG_DISTRIBUTION_UNIFORM:
+    REFUSE_IF(first_real(rng, CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM) <
+                  first_real(rng, CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM),
+              CUDNN_STATUS_BAD_PARAM);
     return CUDNN_STATUS_SUCCESS;
   case CUDNN_RNG_DISTRIBUTION_NORMAL:
     REFUSE_IF(deviation < 0.0, CUDNN_STATUS_BAD_PARAM);

@@ -4,7 +4,7 @@
 
 host_extents_t host_extents(const host_object_t *tensor) {
   host_extents_t extents = {0};
-  if (!tensor || !tensor->finalized)
+  if (!tensor)
     return extents;
   const host_value_t *dim =
       HOST_VALUE((host_object_t *)tensor, TENSOR_DIMENSIONS);
@@ -48,13 +48,9 @@ int64_t host_list_at(host_object_t *object, cudnnBackendAttributeName_t name,
 
 // Vectors of int8 have 4 or 32 elements, those of uint8 have 4; the count of
 // other types has no meaning.
-static cudnnStatus_t check_vectors(host_object_t *tensor, int type,
-                                   int64_t rank) {
+static cudnnStatus_t check_vectors(host_object_t *tensor, int type) {
   int64_t count =
       host_object_integer(tensor, CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
-  int64_t dimension =
-      host_object_integer(tensor, CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1);
-  REFUSE_IF(dimension > rank, CUDNN_STATUS_BAD_PARAM);
   bool bytes = type == CUDNN_DATA_INT8 || type == CUDNN_DATA_UINT8;
   REFUSE_IF(bytes && count != 1 && count != 4 &&
                 !(count == 32 && type == CUDNN_DATA_INT8),
@@ -91,25 +87,29 @@ cudnnStatus_t host_check_tensor(host_object_t *tensor) {
   REFUSE_IF(dim->count < 1 || dim->count > CUDNN_DIM_MAX,
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(dim->count != stride->count, CUDNN_STATUS_BAD_PARAM);
-  int64_t elements = 1;
+  int lists = 0; // extents above 1
   for (int64_t i = 0; i < dim->count; i++) {
     REFUSE_IF(dim->slot[i].integer < 0 || stride->slot[i].integer < 0,
               CUDNN_STATUS_BAD_PARAM);
-    if (dim->slot[i].integer != 1)
-      elements = dim->slot[i].integer;
+    lists += dim->slot[i].integer > 1;
   }
+  bool by_value =
+      host_object_integer(tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0) != 0;
+  REFUSE_IF(by_value && lists > 1, CUDNN_STATUS_BAD_PARAM);
+  int64_t dimension =
+      host_object_integer(tensor, CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1);
+  REFUSE_IF(dimension > dim->count, CUDNN_STATUS_BAD_PARAM);
   // The vectorised types of the legacy API are no types of this one.
   REFUSE_IF(type == CUDNN_DATA_INT8x4 || type == CUDNN_DATA_UINT8x4 ||
                 type == CUDNN_DATA_INT8x32,
             CUDNN_STATUS_NOT_SUPPORTED);
+  cudnnStatus_t status = check_vectors(tensor, type);
+  if (status)
+    return status;
   int64_t bytes = (int64_t)sdg_graph_type_bytes((cudnnDataType_t)type);
   int64_t alignment =
-      host_object_integer(tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 0);
+      host_object_integer(tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1);
   REFUSE_IF(bytes == 0, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(alignment <= 0 || alignment % bytes != 0, CUDNN_STATUS_BAD_PARAM);
-  bool by_value =
-      host_object_integer(tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0) != 0;
-  REFUSE_IF(by_value && elements != 1, CUDNN_STATUS_BAD_PARAM);
-  cudnnStatus_t status = check_vectors(tensor, type, dim->count);
-  return status ? status : check_ragged(tensor);
+  return check_ragged(tensor);
 }

@@ -47,7 +47,8 @@ static cudnnStatus_t check_sum(host_object_t *how, int at, int64_t x, int64_t w,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// A filter has no room between its elements, in any order of dimensions.
+// A filter has no room between its elements, which do not overlap, in any order
+// of dimensions.
 static cudnnStatus_t check_dense(host_object_t *op,
                                  cudnnBackendAttributeName_t name) {
   host_object_t *tensor = host_object_child(op, name);
@@ -58,7 +59,7 @@ static cudnnStatus_t check_dense(host_object_t *op,
     last += (extents.dim[i] - 1) *
             host_list_at(tensor, CUDNN_ATTR_TENSOR_STRIDES, i, 0);
   }
-  REFUSE_IF(count > 0 && last >= count, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(count > 0 && last + 1 != count, CUDNN_STATUS_BAD_PARAM);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -114,12 +115,12 @@ cudnnStatus_t host_check_backward_filter(host_object_t *op) {
                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC);
 }
 
-// Value `at` of a list of whole numbers or fractions, 0 beyond its end.
+// Value `at` of a list of whole numbers or fractions, 0/0 beyond its end.
 static cudnnFraction_t fraction_at(host_object_t *how,
                                    cudnnBackendAttributeName_t name, int at) {
   const host_value_t *value = host_object_value(how, name);
   if (at >= value->count)
-    return (cudnnFraction_t){0, 1};
+    return (cudnnFraction_t){0, 0};
   return value->type == CUDNN_TYPE_FRACTION
              ? value->slot[at].fraction
              : (cudnnFraction_t){value->slot[at].integer, 1};
@@ -139,10 +140,8 @@ static bool windows_are_two(host_object_t *resample, int64_t rank) {
 cudnnStatus_t host_check_resample(host_object_t *resample) {
   int64_t rank =
       host_object_integer(resample, CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, 0);
-  REFUSE_IF(host_object_integer(resample, CUDNN_ATTR_RESAMPLE_MODE, 0) >
-                CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING,
-            CUDNN_STATUS_BAD_PARAM);
-  const host_value_t *list[] = {
+  int64_t mode = host_object_integer(resample, CUDNN_ATTR_RESAMPLE_MODE, 0);
+  host_value_t *list[] = {
       HOST_VALUE(resample, RESAMPLE_WINDOW_DIMS),
       HOST_VALUE(resample, RESAMPLE_STRIDES),
       HOST_VALUE(resample, RESAMPLE_PRE_PADDINGS),
@@ -151,11 +150,16 @@ cudnnStatus_t host_check_resample(host_object_t *resample) {
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)
     REFUSE_IF(list[i]->count != 0 && list[i]->count != rank,
               CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(host_object_integer(resample, CUDNN_ATTR_RESAMPLE_MODE, 0) <=
-                    CUDNN_RESAMPLE_BILINEAR &&
-                !windows_are_two(resample, rank),
+  REFUSE_IF(mode < 0 || mode > CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING,
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(mode <= CUDNN_RESAMPLE_BILINEAR && !windows_are_two(resample, rank),
             CUDNN_STATUS_NOT_SUPPORTED);
-  return CUDNN_STATUS_SUCCESS;
+  // What was not set is 0/0, which no operation takes.
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  for (size_t i = 0; i < sizeof list / sizeof *list && !status; i++)
+    if (list[i]->count == 0 && rank > 0 && rank <= CUDNN_DIM_MAX)
+      status = host_value_resize(list[i], CUDNN_TYPE_FRACTION, rank);
+  return status;
 }
 
 __extension__ typedef __int128 wide_t;
@@ -197,47 +201,44 @@ static cudnnStatus_t check_windows(const host_extents_t *x,
 #define FORWARD(name)  CUDNN_ATTR_OPERATION_RESAMPLE_FWD_##name
 #define BACKWARD(name) CUDNN_ATTR_OPERATION_RESAMPLE_BWD_##name
 
+// Whether an index that is given, were it NULL, has not the extents of y.
+static bool index_is_off(host_object_t *op, cudnnBackendAttributeName_t name,
+                         const host_extents_t *y) {
+  host_extents_t index = host_extents_of(op, name);
+  return host_object_value(op, name)->count > 0 &&
+         !host_extents_same(&index, y);
+}
+
 cudnnStatus_t host_check_resample_forward(host_object_t *op) {
-  REFUSE_IF(!host_operand_final(op, FORWARD(XDESC)) ||
-                !host_operand_final(op, FORWARD(YDESC)) ||
-                !host_operand_there(op, FORWARD(DESC)),
-            CUDNN_STATUS_BAD_PARAM);
   host_extents_t x = host_extents_of(op, FORWARD(XDESC)),
                  y = host_extents_of(op, FORWARD(YDESC));
-  host_extents_t index = host_extents_of(op, FORWARD(IDXDESC));
-  REFUSE_IF(host_operand_there(op, FORWARD(IDXDESC)) &&
-                !host_extents_same(&index, &y),
-            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(index_is_off(op, FORWARD(IDXDESC), &y), CUDNN_STATUS_BAD_PARAM);
+  if (x.rank == 0 && y.rank == 0) // the graph refuses it
+    return CUDNN_STATUS_SUCCESS;
+  REFUSE_IF(!host_operand_there(op, FORWARD(DESC)), CUDNN_STATUS_BAD_PARAM);
   return check_windows(&x, &y, host_object_child(op, FORWARD(DESC)));
 }
 
 cudnnStatus_t host_check_resample_backward(host_object_t *op) {
-  REFUSE_IF(!host_operand_final(op, BACKWARD(DXDESC)) ||
-                !host_operand_final(op, BACKWARD(DYDESC)) ||
-                !host_operand_final(op, BACKWARD(DESC)),
-            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!host_operand_there(op, BACKWARD(DESC)), CUDNN_STATUS_BAD_PARAM);
   host_object_t *how = host_object_child(op, BACKWARD(DESC));
   int mode = (int)host_object_integer(how, CUDNN_ATTR_RESAMPLE_MODE, 0);
   host_extents_t dx = host_extents_of(op, BACKWARD(DXDESC)),
                  dy = host_extents_of(op, BACKWARD(DYDESC));
   host_extents_t x = host_extents_of(op, BACKWARD(XDESC)),
                  y = host_extents_of(op, BACKWARD(YDESC));
-  host_extents_t index = host_extents_of(op, BACKWARD(IDXDESC));
-  bool found = host_operand_there(op, BACKWARD(IDXDESC)) ||
-               (host_operand_there(op, BACKWARD(XDESC)) &&
-                host_operand_there(op, BACKWARD(YDESC)));
+  bool both = host_object_value(op, BACKWARD(XDESC))->count > 0 &&
+              host_object_value(op, BACKWARD(YDESC))->count > 0;
+  bool index = host_object_value(op, BACKWARD(IDXDESC))->count > 0;
   REFUSE_IF(
       (mode == CUDNN_RESAMPLE_MAXPOOL || mode == CUDNN_RESAMPLE_NEAREST) &&
-          !found,
+          !index && !both,
       CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(host_operand_there(op, BACKWARD(IDXDESC)) &&
-                !host_extents_same(&index, &dy),
-            CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(host_operand_there(op, BACKWARD(XDESC)) &&
-                !host_extents_same(&x, &dx),
-            CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(host_operand_there(op, BACKWARD(YDESC)) &&
-                !host_extents_same(&y, &dy),
+  if (dx.rank == 0 && dy.rank == 0) // the graph refuses it
+    return CUDNN_STATUS_SUCCESS;
+  REFUSE_IF(index_is_off(op, BACKWARD(IDXDESC), &dy), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(both &&
+                (!host_extents_same(&x, &dx) || !host_extents_same(&y, &dy)),
             CUDNN_STATUS_BAD_PARAM);
   return check_windows(&dx, &dy, how);
 }

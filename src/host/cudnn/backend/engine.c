@@ -70,8 +70,9 @@ static cudnnStatus_t put_notes(host_object_t *engine,
 cudnnStatus_t host_finalize_engine(host_object_t *engine) {
   const host_object_t *graph =
       host_object_child(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
-  REFUSE_IF(!graph, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
-  REFUSE_IF(!graph->finalized, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+  REFUSE_IF(HOST_VALUE(engine, ENGINE_OPERATION_GRAPH)->count == 0,
+            CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  REFUSE_IF(!graph, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED); // when it was set
   int64_t index =
       host_object_integer(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
   host_engine_t about;

@@ -84,7 +84,21 @@ static const struct {
      {CUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH}},
 };
 
-cudnnStatus_t host_object_finalize(host_object_t *object) {
+// What is set counts before it is finalized; the graph refuses tensors that
+// were not.
+static bool is_hasty(const host_object_t *op) {
+  for (int i = 0; i < op->value_count; i++) {
+    const host_value_t *value = &op->value[i];
+    for (int64_t j = 0; j < value->count; j++)
+      if (value->type == CUDNN_TYPE_BACKEND_DESCRIPTOR &&
+          op->attribute[i].child == CUDNN_BACKEND_TENSOR_DESCRIPTOR &&
+          value->slot[j].object && !value->slot[j].object->finalized)
+        return true;
+  }
+  return false;
+}
+
+cudnnStatus_t host_object_check(host_object_t *object) {
   int kind = (int)object->kind;
   for (size_t i = 0; i < sizeof required / sizeof *required; i++)
     for (int j = 0; required[i].kind == kind && required[i].operand[j]; j++)
@@ -92,4 +106,9 @@ cudnnStatus_t host_object_finalize(host_object_t *object) {
                 required[i].status);
   REFUSE_IF(kind == KIND(KNOB_INFO), CUDNN_STATUS_BAD_PARAM);
   return checks[kind] ? checks[kind](object) : CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t host_object_finalize(host_object_t *object) {
+  object->hasty = is_hasty(object);
+  return host_object_check(object);
 }

@@ -14,6 +14,8 @@ static const struct {
     {CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1, 0},
     {CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, -1, 0},
     {CUDNN_ATTR_TENSOR_UNIQUE_ID, -1, 0},
+    {CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, -1, 0},
+    {CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODES_COUNT, 0},
     {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1, 0},
     {CUDNN_ATTR_OPERATION_MATMUL_IRREGULARLY_STRIDED_BATCH_COUNT, 1, 0},
     {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 0, 1},
@@ -90,7 +92,30 @@ static bool same_type_only(const host_attribute_t *attribute) {
              CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
 }
 
+// Two enumerations are read as something else than they are set.
+static bool reads_as(const host_attribute_t *attribute,
+                     cudnnBackendAttributeType_t type) {
+  if (attribute->name == CUDNN_ATTR_CONVOLUTION_CONV_MODE)
+    return type == CUDNN_TYPE_DATA_TYPE;
+  if (attribute->name == CUDNN_ATTR_TENSOR_REORDERING_MODE)
+    return type == CUDNN_TYPE_INT64;
+  return host_attribute_takes(attribute, (int)type);
+}
+
+static bool is_forward_operand(const host_attribute_t *attribute) {
+  return attribute->kind ==
+             CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR &&
+         host_attribute_takes(attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+}
+
 static cudnnStatus_t wrong_type(const host_attribute_t *attribute) {
+  if (is_forward_operand(attribute) ||
+      attribute->name == CUDNN_ATTR_VARIANT_PACK_WORKSPACE)
+    return CUDNN_STATUS_NOT_INITIALIZED;
+  if (attribute->name == CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT)
+    return CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE;
+  if (attribute->name == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X)
+    return CUDNN_STATUS_BAD_PARAM;
   bool early =
       attribute->kind < CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
   return early || attribute->refused == CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE
@@ -98,13 +123,38 @@ static cudnnStatus_t wrong_type(const host_attribute_t *attribute) {
              : CUDNN_STATUS_BAD_PARAM;
 }
 
+// Where one descriptor is to be read.
+static cudnnStatus_t wrong_number(const host_attribute_t *attribute,
+                                  int64_t requested, bool set) {
+  if (is_forward_operand(attribute))
+    return CUDNN_STATUS_NOT_INITIALIZED;
+  switch ((int)attribute->name) {
+  case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC:
+    return CUDNN_STATUS_BAD_PARAM;
+  case CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC:
+  case CUDNN_ATTR_OPERATION_RNG_SEED:
+    return set ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_BAD_PARAM;
+  case CUDNN_ATTR_OPERATION_RNG_YDESC:
+  case CUDNN_ATTR_ENGINEHEUR_DEVICEPROP:
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+  bool settings = attribute->child != CUDNN_BACKEND_TENSOR_DESCRIPTOR &&
+                  attribute->count == HOST_COUNT_FIRST;
+  return host_kind_is_operation(attribute->kind) && (requested > 1 || settings)
+             ? CUDNN_STATUS_NOT_SUPPORTED
+             : CUDNN_STATUS_BAD_PARAM;
+}
+
 // Descriptors are read into those that the caller made.
 static cudnnStatus_t read_children(const host_attribute_t *attribute,
                                    const host_value_t *value, int64_t requested,
                                    int64_t *count, void *array) {
-  bool list = attribute->count == HOST_COUNT_LIST;
-  REFUSE_IF(!list && (requested != 1 || value->count < 1 || !array),
-            CUDNN_STATUS_BAD_PARAM);
+  bool list = host_attribute_is_list(attribute);
+  bool there = value->type == CUDNN_TYPE_BACKEND_DESCRIPTOR && value->count > 0;
+  if (!list && requested != 1)
+    return host_refuse(wrong_number(attribute, requested, there),
+                       "a number of descriptors that is not 1");
+  REFUSE_IF(!list && (value->count < 1 || !array), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(value->count > 0 && value->type != CUDNN_TYPE_BACKEND_DESCRIPTOR,
             CUDNN_STATUS_BAD_PARAM);
   host_object_t **target = array;
@@ -151,8 +201,11 @@ static cudnnStatus_t read_one(const host_attribute_t *attribute,
                               const host_value_t *value, int64_t requested,
                               int64_t *count, void *array) {
   REFUSE_IF(requested != 1 || !array, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(value->count > 0 && value->type != type &&
-                same_type_only(attribute),
+  cudnnBackendAttributeType_t as =
+      value->count > 0 ? value->type : CUDNN_TYPE_DOUBLE;
+  REFUSE_IF(as != type && same_type_only(attribute), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(value->count == 0 && type == CUDNN_TYPE_VOID_PTR &&
+                attribute->name != CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(value->type == CUDNN_TYPE_BACKEND_DESCRIPTOR && value->count > 0,
             CUDNN_STATUS_BAD_PARAM);
@@ -174,22 +227,23 @@ cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
   REFUSE_IF(!object, CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!object->finalized, CUDNN_STATUS_NOT_INITIALIZED);
   const host_attribute_t *attribute = host_attribute((int)attributeName);
+  REFUSE_IF(requestedElementCount < 0, CUDNN_STATUS_BAD_PARAM);
+  // Nothing of these can be read, whatever it is.
+  REFUSE_IF(object->kind == CUDNN_BACKEND_POINTWISE_DESCRIPTOR ||
+                object->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+            CUDNN_STATUS_NOT_SUPPORTED);
   REFUSE_IF(!attribute || attribute->kind != (int)object->kind,
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(attribute->access == HOST_ACCESS_HIDDEN,
             CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(attribute->access == HOST_ACCESS_DEAF,
-            CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE);
-  REFUSE_IF(!host_attribute_takes(attribute, (int)attributeType),
-            wrong_type(attribute));
-  REFUSE_IF(requestedElementCount < 0, CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!reads_as(attribute, attributeType), wrong_type(attribute));
   const host_value_t *value = host_object_value(object, attributeName);
   int64_t count = 0;
   cudnnStatus_t status;
   if (attributeType == CUDNN_TYPE_BACKEND_DESCRIPTOR)
     status = read_children(attribute, value, requestedElementCount, &count,
                            arrayOfElements);
-  else if (attribute->count == HOST_COUNT_LIST)
+  else if (host_attribute_is_list(attribute))
     status = read_list(attribute, attributeType, value, requestedElementCount,
                        &count, arrayOfElements);
   else

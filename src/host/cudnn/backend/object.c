@@ -59,6 +59,16 @@ cudnnStatus_t host_value_resize(host_value_t *value,
   return CUDNN_STATUS_SUCCESS;
 }
 
+cudnnStatus_t host_value_append(host_value_t *value, host_object_t *object) {
+  host_slot_t *slot =
+      realloc(value->slot, ((size_t)value->count + 1) * sizeof *slot);
+  REFUSE_IF(!slot, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
+  value->type = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+  value->slot = slot;
+  slot[value->count++].object = host_object_retain(object);
+  return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t host_object_assign(host_object_t *object,
                                  const host_object_t *from) {
   if (object == from)

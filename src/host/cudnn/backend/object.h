@@ -32,6 +32,7 @@ struct host_object {
   cudnnBackendDescriptorType_t kind;
   int references; /* atomic */
   bool finalized;
+  bool hasty; /* an operation that was finalized before one of its tensors */
   sdg_graph_t *graph; /* a reference: of a graph or a plan */
   int value_count;
   const host_attribute_t *attribute; /* `value_count` rows */
@@ -66,6 +67,8 @@ host_object_t *host_object_child(host_object_t *object,
 cudnnStatus_t host_value_resize(host_value_t *value,
                                 cudnnBackendAttributeType_t type,
                                 int64_t count);
+/* Adds a reference to a list of descriptors. */
+cudnnStatus_t host_value_append(host_value_t *value, host_object_t *object);
 /* Replaces a value by one integer. */
 cudnnStatus_t host_object_put(host_object_t *object,
                               cudnnBackendAttributeName_t name,
@@ -73,5 +76,7 @@ cudnnStatus_t host_object_put(host_object_t *object,
 
 /* Finalizes an object whose attributes are set: see rules.h. */
 cudnnStatus_t host_object_finalize(host_object_t *object);
+/* The checks of that only. */
+cudnnStatus_t host_object_check(host_object_t *object);
 
 #endif

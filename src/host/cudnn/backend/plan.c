@@ -45,8 +45,9 @@ enum { RESULTS = 64 };
 cudnnStatus_t host_finalize_heuristic(host_object_t *heuristic) {
   host_object_t *graph =
       host_object_child(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-  REFUSE_IF(!graph, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!graph->finalized, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+  REFUSE_IF(HOST_VALUE(heuristic, ENGINEHEUR_OPERATION_GRAPH)->count == 0,
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!graph, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED); // when it was set
   cudnnBackendHeurMode_t mode = (cudnnBackendHeurMode_t)host_object_integer(
       heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_INSTANT);
   sdg_graph_config_t *config = calloc(RESULTS, sizeof *config);

@@ -13,13 +13,16 @@ enum { HOST_CHILD_NONE = 100, HOST_CHILD_OPERATIONS };
 typedef enum {
   HOST_COUNT_ONE,
   HOST_COUNT_SOLE,
-  HOST_COUNT_LIST
+  HOST_COUNT_ONLY,
+  HOST_COUNT_LIST,
+  HOST_COUNT_MANY,
+  HOST_COUNT_FIRST,
+  HOST_COUNT_SOME
 } host_attribute_count_t;
 
 typedef enum {
   HOST_ACCESS_READ,
   HOST_ACCESS_HIDDEN,
-  HOST_ACCESS_DEAF,
   HOST_ACCESS_RESULT
 } host_access_t;
 
@@ -44,6 +47,11 @@ bool host_kind_is_operation(int kind);
 static inline bool host_attribute_takes(const host_attribute_t *attribute,
                                         int type) {
   return type >= 0 && type < 32 && (attribute->types >> type & 1) != 0;
+}
+
+static inline bool host_attribute_is_list(const host_attribute_t *attribute) {
+  return attribute->count == HOST_COUNT_LIST ||
+         attribute->count == HOST_COUNT_MANY;
 }
 
 #endif
