@@ -102,7 +102,7 @@ static int word(const word_t *words, const char *text) {
   return text ? atoi(text) : -1;
 }
 
-enum { OBJECTS = 96, NAME_BYTES = 16, MOST = 64, LINE_BYTES = 4096 };
+enum { OBJECTS = 256, NAME_BYTES = 16, MOST = 64, LINE_BYTES = 4096 };
 static struct {
   char name[NAME_BYTES];
   cudnnBackendDescriptor_t descriptor;
@@ -356,8 +356,10 @@ int main(int argc, char **argv) {
     }
     strcpy(call, line);
     bool has = play(call, result, sizeof result);
-    if (record)
+    if (record) {
       printf("%s%s%s\n", line, has ? " -> " : "", has ? result : "");
+      fflush(stdout); // a call may end the program
+    }
     calls += has;
     if (!record && has && (!expected || strcmp(expected, result) != 0)) {
       wrong++;
