@@ -31,6 +31,11 @@ bool host_node_is_statistics(const sdg_graph_node_t *node) {
   return node->kind == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR;
 }
 
+bool host_node_is_pooling(const sdg_graph_node_t *node) {
+  return node->kind == CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR ||
+         node->kind == CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR;
+}
+
 bool host_node_reads(const sdg_graph_node_t *node, int tensor) {
   for (int i = 0; i < node->operand_count; i++)
     if (node->operand[i].tensor == tensor &&
@@ -108,8 +113,15 @@ bool host_facts_init(const sdg_graph_t *graph, host_facts_t *out) {
   out->before = calloc((size_t)graph->node_count, sizeof *out->before);
   if (!out->before)
     return false;
+  int poolings = 0, others = 0;
   for (int n = 0; n < graph->node_count; n++) {
     const sdg_graph_node_t *node = &graph->node[n];
+    if (host_node_is_pooling(node)) {
+      out->pool = node;
+      poolings++;
+    } else {
+      others += !host_node_is_pointwise(node) && !host_node_is_reduction(node);
+    }
     bool is_sum = host_node_is_reduction(node) || host_node_is_statistics(node);
     bool is_conv = kind_of(node) != HOST_CONV_NONE;
     out->sums += is_sum;
@@ -118,6 +130,8 @@ bool host_facts_init(const sdg_graph_t *graph, host_facts_t *out) {
     if (is_conv && !out->conv)
       conv_note(out, node);
   }
+  if (poolings != 1 || others > 0)
+    out->pool = NULL;
   before_mark(out);
   return true;
 }

@@ -22,6 +22,8 @@ typedef struct {
   const sdg_graph_tensor_t *x, *w, *y; /* NULL without a convolution */
   const sdg_graph_tensor_t *result;    /* x, w or y; NULL */
   int sums;                            /* reductions and statistics */
+  const sdg_graph_node_t *pool; /* the only one of its kind, or NULL; without a
+                                   convolution or operations of other kinds */
   bool strange; /* has operations of other kinds, whose engines are not known */
   bool *before; /* of each node: the convolution needs it; owned */
 } host_facts_t;
@@ -33,6 +35,7 @@ void host_facts_fini(host_facts_t *facts);
 bool host_node_is_pointwise(const sdg_graph_node_t *node);
 bool host_node_is_reduction(const sdg_graph_node_t *node);
 bool host_node_is_statistics(const sdg_graph_node_t *node);
+bool host_node_is_pooling(const sdg_graph_node_t *node);
 
 /* The tensor that a node writes first. */
 const sdg_graph_tensor_t *host_node_result(const sdg_graph_t *graph,

@@ -346,6 +346,51 @@ static bool statistics_of_bfloat(const host_facts_t *f) {
   return true;
 }
 
+// ---- poolings --------------------------------------------------------------
+
+static bool is_backward(const host_facts_t *f) {
+  return f->pool->kind == CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR;
+}
+
+static const sdg_graph_tensor_t *pooled(const host_facts_t *f,
+                                        cudnnBackendAttributeName_t forward,
+                                        cudnnBackendAttributeName_t backward) {
+  int t = sdg_graph_operand(f->pool, is_backward(f) ? backward : forward);
+  return t < 0 ? NULL : &f->graph->tensor[t];
+}
+
+#define POOLED(f, name)                                                        \
+  pooled((f), CUDNN_ATTR_OPERATION_RESAMPLE_FWD_##name,                        \
+         CUDNN_ATTR_OPERATION_RESAMPLE_BWD_D##name)
+
+static bool is_fused(const host_facts_t *f) {
+  return f->graph->node_count > 1;
+}
+
+static bool pooling_is_last(const host_facts_t *f) {
+  const sdg_graph_tensor_t *x = POOLED(f, XDESC), *y = POOLED(f, YDESC);
+  return !is_fused(f) || !x || !y || host_tensor_is_last(x) ||
+         host_tensor_is_last(y);
+}
+
+static bool pooling_channels(const host_facts_t *f) {
+  const sdg_graph_tensor_t *x = POOLED(f, XDESC);
+  return !is_fused(f) || !x || x->dim[1] > 1;
+}
+
+static bool pooling_gradient_first(const host_facts_t *f) {
+  int y = sdg_graph_operand(f->pool, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC);
+  return !is_backward(f) || y < 0 || host_facts_writer(f, y) < 0;
+}
+
+static bool pooling_indices(const host_facts_t *f) {
+  const sdg_graph_tensor_t *x = POOLED(f, XDESC), *y = POOLED(f, YDESC);
+  return !is_backward(f) || !x || !y ||
+         sdg_graph_operand(f->pool, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_IDXDESC) <
+             0 ||
+         host_tensor_is_last(x) || host_tensor_is_last(y);
+}
+
 // ---- the table -------------------------------------------------------------
 
 typedef enum {
@@ -353,6 +398,7 @@ typedef enum {
   FUSED, /* with a convolution, and no pattern with compiled kernels */
   PLAIN, /* pointwise operations and reductions only */
   BOTH,  /* the last two */
+  POOLS, /* a pooling with pointwise operations and reductions at most */
 } scope_t;
 
 typedef struct {
@@ -408,6 +454,12 @@ static const rule_t rules[] = {
      "operands of the result's extents, of its channels', of all but these, or "
      "of one element"},
     {PLAIN, packed, "pointwise operations on packed NHWC tensors"},
+    {POOLS, pooling_is_last, "poolings beside operations in NHWC"},
+    {POOLS, pooling_channels,
+     "poolings beside operations of more than one channel"},
+    {POOLS, pooling_gradient_first,
+     "no operations in front of a pooling's gradient"},
+    {POOLS, pooling_indices, "gradients of poolings with indices in NHWC"},
     {FUSED, inputs_alike,
      "fused convolutions of two floats, of two of f16 and bf16, or of bytes"},
     {FUSED, convolution_math,
@@ -449,6 +501,8 @@ static const rule_t rules[] = {
 static bool is_about(scope_t scope, const host_facts_t *f, bool compiled) {
   if (scope == EVERY)
     return true;
+  if (scope == POOLS)
+    return f->pool != NULL;
   if (f->strange || compiled)
     return false;
   return scope == BOTH || (scope == FUSED) == (f->conv != NULL);

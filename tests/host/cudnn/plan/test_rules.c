@@ -8,7 +8,7 @@
 #include "tests/host/cudnn/compute/made.h"
 #include "tests/unit/harness.h"
 
-typedef enum { FORWARD, DATA, FILTER, NONE } kind_t;
+typedef enum { FORWARD, DATA, FILTER, NONE, POOL, UNPOOL } kind_t;
 typedef enum { NO_PARTNER, FULL, CHANNELS, ONE, ROWS } partner_t;
 typedef enum { NO_SUM, OF_ALL, OF_CHANNELS, OF_ROWS } sum_t;
 typedef enum { NO_PROLOGUE, OF_X, OF_X_WRITTEN, OF_W } prologue_t;
@@ -25,6 +25,7 @@ typedef struct {
   partner_t partner;
   sum_t sum;
   prologue_t prologue;
+  bool indices; // of an UNPOOL, which is of maxima then
 } graph_t;
 
 static cudnnDataType_t type_or(cudnnDataType_t type, cudnnDataType_t other) {
@@ -96,6 +97,27 @@ static int convolution(made_t *m, const graph_t *g) {
   return at[out];
 }
 
+// A pooling of 2 x 2, or its gradient.
+static int pooling(made_t *m, const graph_t *g) {
+  int c = g->channels ? g->channels : 8;
+  int64_t x[MADE_RANK] = {2, c, 8, 8}, y[MADE_RANK] = {2, c, 4, 4};
+  bool backward = g->kind == UNPOOL;
+  cudnnDataType_t io = type_or(g->io, CUDNN_DATA_HALF);
+  int in = tensor(m, g, io, 4, backward ? y : x, false);
+  if (g->prologue)
+    in = pointwise(m, g, in, -1, true);
+  int out = tensor(m, g, io, 4, backward ? x : y, !g->alone);
+  made_resample_t how = {.backward = backward,
+                         .mode = g->indices
+                                     ? CUDNN_RESAMPLE_MAXPOOL
+                                     : CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING,
+                         .window = {2, 2},
+                         .stride = {2, 2}};
+  int index = g->indices ? tensor(m, g, CUDNN_DATA_INT8, 4, y, false) : -1;
+  made_resample(m, &how, backward ? out : in, backward ? in : out, index, -1);
+  return out;
+}
+
 static int partner(made_t *m, const graph_t *g, int x) {
   const sdg_graph_tensor_t like = m->graph.tensor[x];
   int64_t dim[MADE_RANK];
@@ -133,6 +155,8 @@ static const char *verdict(const graph_t *g) {
     int rank = (g->spatial ? g->spatial : 2) + 2;
     int64_t dim[MADE_RANK] = {2, g->channels ? g->channels : 8, 9, 9, 9};
     at = tensor(&m, g, type_or(g->io, CUDNN_DATA_HALF), rank, dim, false);
+  } else if (g->kind == POOL || g->kind == UNPOOL) {
+    at = pooling(&m, g);
   } else {
     at = convolution(&m, g);
   }
@@ -205,6 +229,11 @@ static const row_t rows[] = {
     {"operations in front of a forward", {.prologue = OF_X}, {.kind = FILTER, .prologue = OF_X}},
     {"no result in memory in front", {.prologue = OF_X}, {.prologue = OF_X_WRITTEN}},
     {"reductions behind convolutions", {.groups = 2, .statistics = true}, {.groups = 2, .sum = OF_ALL}},
+    {"poolings beside operations in", {.kind = POOL}, {.kind = POOL, .first = true}},
+    {"poolings beside operations in", {.kind = POOL, .alone = true, .first = true}, {.kind = UNPOOL, .first = true}},
+    {"poolings beside operations of", {.kind = POOL, .channels = 3}, {.kind = POOL, .channels = 1}},
+    {"no operations in front of a pooling's", {.kind = POOL, .prologue = OF_X}, {.kind = UNPOOL, .prologue = OF_X}},
+    {"gradients of poolings", {.kind = UNPOOL, .indices = true, .alone = true}, {.kind = UNPOOL, .indices = true, .alone = true, .first = true}},
     {"statistics of gradients", {.kind = DATA, .statistics = true}, {BF16, .kind = DATA, .statistics = true}},
 };
 // clang-format on
