@@ -12,6 +12,31 @@ static int64_t shared(int64_t extent) {
   return choice == 0 ? 1 : choice == 1 && extent % 2 == 0 ? extent / 2 : extent;
 }
 
+/* Extents of the matrices of c from memory, from 0 to more than they have. */
+static void override(made_t *m, sdg_graph_node_t *node, int c) {
+  sdg_graph_tensor_t of = m->graph.tensor[c];
+  of.dim[of.rank - 2] = of.dim[of.rank - 1] = 1;
+  for (int d = 0; d < of.rank - 2; d++)
+    of.dim[d] = case_range(0, 1) ? of.dim[d] : 1;
+  for (int i = 0; i < 3; i++) {
+    if (case_range(0, 1))
+      continue;
+    int t = made_real(m, CUDNN_DATA_INT32, of.rank, of.dim, MADE_DENSE);
+    int64_t count = made_count(m, t);
+    double *value = calloc((size_t)count, sizeof *value);
+    for (int64_t k = 0; k < count; k++)
+      value[k] = case_range(0, 20);
+    made_fill(m, t, value);
+    free(value);
+    node->operand[node->operand_count++] = (sdg_graph_operand_t){
+        (cudnnBackendAttributeName_t)(CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC +
+                                      i),
+        t}; /* room for more operands is there */
+  }
+  if (case_range(0, 1))
+    made_set_real(node, CUDNN_ATTR_MATMUL_PADDING_VALUE, case_real());
+}
+
 static int product(made_t *m, bool last) {
   int rank = case_range(2, 5), matrix = rank - 2, row = rank - 1;
   sdg_graph_tensor_t like = {.rank = rank};
@@ -26,7 +51,9 @@ static int product(made_t *m, bool last) {
   a[row] = b[matrix] = case_range(1, 12);
   int x = draw_input(m, rank, a), y = draw_input(m, rank, b);
   int c = draw_result(m, &like, last);
-  made_matmul(m, CUDNN_DATA_FLOAT, x, y, c);
+  sdg_graph_node_t *node = made_matmul(m, CUDNN_DATA_FLOAT, x, y, c);
+  if (case_range(0, 3) == 0)
+    override(m, node, c);
   return c;
 }
 

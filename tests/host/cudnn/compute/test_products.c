@@ -192,13 +192,13 @@ END_TEST
 
 START_TEST(what_is_not_computed_is_named) {
   const int64_t a[] = {2, 3, 5}, b[] = {2, 5, 4}, c[] = {2, 3, 4},
-                one[] = {2, 1, 1};
+                several[] = {2, 3, 1};
   made_t m;
   made_create(&m);
   int x = made_real(&m, CUDNN_DATA_FLOAT, 3, a, MADE_DENSE);
   int y = made_real(&m, CUDNN_DATA_FLOAT, 3, b, MADE_DENSE);
   int z = made_real(&m, CUDNN_DATA_FLOAT, 3, c, MADE_DENSE);
-  int limit = made_real(&m, CUDNN_DATA_INT32, 3, one, MADE_DENSE);
+  int limit = made_real(&m, CUDNN_DATA_INT32, 3, several, MADE_DENSE);
   sdg_graph_node_t *node = made_matmul(&m, CUDNN_DATA_FLOAT, x, y, z);
   ck_assert_ptr_null(host_graph_lacks(&m.graph));
   if (_i == 0) /* room for the fourth operand is there */
