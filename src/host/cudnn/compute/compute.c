@@ -68,12 +68,35 @@ static bool sources_set(host_run_t *run) {
   return true;
 }
 
+static bool is_read(const sdg_graph_t *graph, int tensor) {
+  for (int n = 0; n < graph->node_count; n++)
+    for (int i = 0; i < graph->node[n].operand_count; i++)
+      if (graph->node[n].operand[i].tensor == tensor &&
+          !sdg_graph_writes(&graph->node[n], graph->node[n].operand[i].name))
+        return true;
+  return false;
+}
+
+// Nodes that read a reduction of rows need as many rows as they compute. All
+// else is reduced before its readers are computed.
+static bool is_by_rows(const sdg_graph_t *graph, const sdg_graph_node_t *node) {
+  if (node->kind != CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)
+    return false;
+  int x = sdg_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
+  int y = sdg_graph_operand(node, CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+  return host_part_rows_alike(&graph->tensor[x], &graph->tensor[y]) &&
+         is_read(graph, y);
+}
+
 static bool run_open(host_run_t *run) {
   const sdg_graph_t *graph = run->graph;
   run->tensor = calloc((size_t)graph->tensor_count + 1, sizeof *run->tensor);
   run->done = calloc((size_t)graph->node_count + 1, sizeof *run->done);
-  if (!run->tensor || !run->done)
+  run->by_rows = calloc((size_t)graph->node_count + 1, sizeof *run->by_rows);
+  if (!run->tensor || !run->done || !run->by_rows)
     return false;
+  for (int n = 0; n < graph->node_count; n++)
+    run->by_rows[n] = is_by_rows(graph, &graph->node[n]);
   for (int t = 0; t < graph->tensor_count; t++)
     run->tensor[t].maker = -1;
   for (int n = 0; n < graph->node_count; n++)
@@ -91,6 +114,7 @@ static void run_close(host_run_t *run) {
   }
   free(run->tensor);
   free(run->done);
+  free(run->by_rows);
   free(run->floats);
 }
 
@@ -148,8 +172,10 @@ static bool part_compute(host_run_t *run, const host_sweep_t *sweep,
       return false;
   }
   for (int t = 0; t < graph->tensor_count; t++)
-    if (sweep->result[t])
-      host_run_store(run, t, part);
+    if (sweep->result[t]) {
+      host_region_t region = host_part_of(&graph->tensor[t], part);
+      host_run_store(run, t, &region);
+    }
   return true;
 }
 
@@ -177,58 +203,9 @@ static bool parts_compute(host_run_t *run, const host_sweep_t *sweep) {
   }
 }
 
-// Whether a tensor can be computed now: no sum that it needs is missing.
-static bool is_ready(const host_run_t *run, int tensor) {
-  const host_run_tensor_t *t = &run->tensor[tensor];
-  if (host_run_is_known(t) || t->maker < 0)
-    return true;
-  const sdg_graph_node_t *node = &run->graph->node[t->maker];
-  if (host_run_is_sum(run, t->maker))
-    return false;
-  for (int i = 0; i < node->operand_count; i++)
-    if (!sdg_graph_writes(node, node->operand[i].name) &&
-        !is_ready(run, node->operand[i].tensor))
-      return false;
-  return true;
-}
-
-static bool sum_is_ready(const host_run_t *run, int n) {
-  const sdg_graph_node_t *node = &run->graph->node[n];
-  for (int i = 0; i < node->operand_count; i++)
-    if (!sdg_graph_writes(node, node->operand[i].name) &&
-        !is_ready(run, node->operand[i].tensor))
-      return false;
-  return true;
-}
-
-static bool same_extents(const sdg_graph_tensor_t *a,
-                         const sdg_graph_tensor_t *b) {
-  return a->rank == b->rank &&
-         memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
-}
-
-static bool is_missing(const host_run_t *run, int tensor) {
-  const host_run_tensor_t *t = &run->tensor[tensor];
-  return run->data[tensor] && t->maker >= 0 && !host_run_is_known(t) &&
-         !host_run_is_sum(run, t->maker);
-}
-
-// Adds all that can be computed together with tensors of these extents.
-static void sweep_fill(const host_run_t *run, host_sweep_t *sweep) {
-  for (int t = 0; t < run->graph->tensor_count; t++)
-    sweep->result[t] = is_missing(run, t) && is_ready(run, t) &&
-                       same_extents(host_run_of(run, t), sweep->like);
-  for (int n = 0; n < run->graph->node_count; n++)
-    sweep->sum[n] =
-        host_run_is_sum(run, n) && !run->done[n] && sum_is_ready(run, n) &&
-        same_extents(
-            host_run_of(run, host_run_kind(run, n)->over(&run->graph->node[n])),
-            sweep->like);
-}
-
 static bool sweep_run(host_run_t *run, host_sweep_t *sweep) {
   const sdg_graph_t *graph = run->graph;
-  sweep_fill(run, sweep);
+  host_sweep_fill(run, sweep);
   for (int n = 0; n < graph->node_count; n++)
     if (sweep->sum[n] && !host_run_kind(run, n)->begin(run, &graph->node[n]))
       return false;
@@ -262,11 +239,12 @@ static bool everything_compute(host_run_t *run, host_sweep_t *sweep) {
     if (!sweep_run(run, sweep))
       return false;
   }
-  for (int t = 0; t < graph->tensor_count; t++) {
-    sweep->like = host_run_of(run, t);
-    if (is_missing(run, t) && !sweep_run(run, sweep))
-      return false;
-  }
+  for (int t = 0; t < graph->tensor_count; t++)
+    while (host_sweep_lacks(run, t)) {
+      sweep->like = host_sweep_like(run, t);
+      if (!sweep_run(run, sweep))
+        return false;
+    }
   return true;
 }
 

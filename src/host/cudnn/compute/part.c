@@ -2,8 +2,30 @@
 // What a part of a graph's results needs, and how large parts are.
 #include "src/host/cudnn/compute/part.h"
 
+#include <string.h>
+
 // Elements of all tensors together, as multiples of run->part.
 enum { LOAD_FACTOR = 32 };
+
+bool host_part_rows_alike(const sdg_graph_tensor_t *a,
+                          const sdg_graph_tensor_t *b) {
+  return a->rank == b->rank && a->rank > 0 &&
+         memcmp(a->dim, b->dim, (size_t)(a->rank - 1) * sizeof *a->dim) == 0;
+}
+
+bool host_part_alike(const sdg_graph_tensor_t *a, const sdg_graph_tensor_t *b) {
+  return host_part_rows_alike(a, b) &&
+         a->dim[a->rank - 1] == b->dim[a->rank - 1];
+}
+
+host_region_t host_part_of(const sdg_graph_tensor_t *result,
+                           const host_region_t *part) {
+  host_region_t region = *part;
+  int last = region.rank - 1;
+  if (region.hi[last] > result->dim[last]) // then the rows are whole ones
+    region.hi[last] = result->dim[last];
+  return region;
+}
 
 // Finds the needs of all tensors, from the last node to the first.
 void host_part_needs(host_run_t *run, const host_sweep_t *sweep,
@@ -12,7 +34,7 @@ void host_part_needs(host_run_t *run, const host_sweep_t *sweep,
   for (int t = 0; t < graph->tensor_count; t++) {
     run->tensor[t].need = (host_region_t){.rank = graph->tensor[t].rank};
     if (sweep->result[t])
-      run->tensor[t].need = *part;
+      run->tensor[t].need = host_part_of(&graph->tensor[t], part);
   }
   for (int n = graph->node_count - 1; n >= 0; n--) {
     const sdg_graph_node_t *node = &graph->node[n];
@@ -47,15 +69,16 @@ static bool has_window(const sdg_graph_t *graph) {
 
 // The extents of a part of at most `most` elements: images are cut first, then
 // rows. Convolutions need all channels.
-static void part_extents(const host_run_t *run, const sdg_graph_tensor_t *of,
+static void part_extents(const host_run_t *run, const host_sweep_t *sweep,
                          int64_t most, int64_t *out) {
+  const sdg_graph_tensor_t *of = sweep->like;
   int64_t count = 1;
   bool whole = has_window(run->graph);
   for (int d = 0; d < of->rank; d++) {
     out[d] = of->dim[d];
     count *= of->dim[d];
   }
-  for (int d = 0; d < of->rank && count > most; d++) {
+  for (int d = 0; d < of->rank - sweep->whole_rows && count > most; d++) {
     if (whole && d == 1)
       continue;
     int64_t rest = count / out[d];
@@ -64,12 +87,16 @@ static void part_extents(const host_run_t *run, const sdg_graph_tensor_t *of,
   }
 }
 
+int64_t host_part_load_limit(const host_run_t *run) {
+  return LOAD_FACTOR * run->part;
+}
+
 // The elements of all tensors that the first part needs.
 static int64_t part_load(host_run_t *run, const host_sweep_t *sweep,
                          int64_t most) {
   host_region_t part = {.rank = sweep->like->rank};
   int64_t load = 0;
-  part_extents(run, sweep->like, most, part.hi);
+  part_extents(run, sweep, most, part.hi);
   host_part_needs(run, sweep, &part);
   for (int t = 0; t < run->graph->tensor_count; t++)
     load += host_region_count(&run->tensor[t].need);
@@ -87,7 +114,7 @@ static int64_t part_size(host_run_t *run, const host_sweep_t *sweep) {
       !has_kind(run->graph, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR))
     return most;
   load = part_load(run, sweep, most);
-  while (most > 1 && load > LOAD_FACTOR * run->part &&
+  while (most > 1 && load > host_part_load_limit(run) &&
          (other = part_load(run, sweep, most / 2)) < load / 4 * 3) {
     most /= 2;
     load = other;
@@ -100,7 +127,11 @@ static int64_t part_size(host_run_t *run, const host_sweep_t *sweep) {
   return most;
 }
 
+int64_t host_part_load(host_run_t *run, const host_sweep_t *sweep) {
+  return part_load(run, sweep, part_size(run, sweep));
+}
+
 void host_part_extents(host_run_t *run, const host_sweep_t *sweep,
                        int64_t *out) {
-  part_extents(run, sweep->like, part_size(run, sweep), out);
+  part_extents(run, sweep, part_size(run, sweep), out);
 }

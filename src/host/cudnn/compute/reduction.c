@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/host/cudnn/compute/run.h"
+#include "src/host/cudnn/base/view.h"
+#include "src/host/cudnn/compute/part.h"
 
 // ---- one operator ----------------------------------------------------------
 
@@ -143,9 +144,27 @@ static const char *lacks(const sdg_graph_t *graph,
   return NULL;
 }
 
+// What the elements of a result in this region are reduced from.
+static host_region_t under(const host_run_t *run, const sdg_graph_node_t *node,
+                           const host_region_t *result) {
+  const sdg_graph_tensor_t *x = host_run_of(run, x_of(node));
+  const sdg_graph_tensor_t *y = host_run_of(run, y_of(node));
+  host_region_t region = *result;
+  for (int d = 0; d < x->rank; d++) {
+    region.lo[d] *= x->dim[d] / y->dim[d];
+    region.hi[d] *= x->dim[d] / y->dim[d];
+  }
+  return region;
+}
+
 static void need(host_run_t *run, const sdg_graph_node_t *node,
                  const host_region_t *part) {
-  host_run_need(run, x_of(node), part);
+  if (host_run_is_sum(run, (int)(node - run->graph->node))) {
+    host_run_need(run, x_of(node), part);
+    return;
+  }
+  host_region_t x = under(run, node, &run->tensor[y_of(node)].need);
+  host_run_need(run, x_of(node), &x);
 }
 
 static bool begin(host_run_t *run, const sdg_graph_node_t *node) {
@@ -158,19 +177,53 @@ static bool add(host_run_t *run, const sdg_graph_node_t *node,
   return true;
 }
 
+// Elements of x for one of y.
+static double each(const host_run_t *run, const sdg_graph_node_t *node) {
+  host_region_t from = host_region_all(host_run_of(run, x_of(node)));
+  host_region_t to = host_region_all(host_run_of(run, y_of(node)));
+  return (double)host_region_count(&from) / (double)host_region_count(&to);
+}
+
+static double finished(cudnnReduceTensorOp_t op, double each, double sum) {
+  return op == CUDNN_REDUCE_TENSOR_AVG     ? sum / each
+         : op == CUDNN_REDUCE_TENSOR_NORM2 ? sqrt(sum)
+                                           : sum;
+}
+
 static bool end(host_run_t *run, const sdg_graph_node_t *node) {
   int y = y_of(node);
-  cudnnReduceTensorOp_t op = by_of(node)->op;
-  host_region_t from = host_region_all(host_run_of(run, x_of(node)));
   host_region_t to = host_region_all(host_run_of(run, y));
-  int64_t count = host_region_count(&to);
-  double each = (double)host_region_count(&from) / (double)count;
   double *sums = run->tensor[y].sums;
-  for (int64_t i = 0; i < count; i++)
-    sums[i] = op == CUDNN_REDUCE_TENSOR_AVG     ? sums[i] / each
-              : op == CUDNN_REDUCE_TENSOR_NORM2 ? sqrt(sums[i])
-                                                : sums[i];
+  for (int64_t i = 0; i < host_region_count(&to); i++)
+    sums[i] = finished(by_of(node)->op, each(run, node), sums[i]);
   host_run_finish(run, y);
+  return true;
+}
+
+// Rows of x that are at hand whole.
+static bool compute(host_run_t *run, const sdg_graph_node_t *node) {
+  const host_run_tensor_t *x = &run->tensor[x_of(node)];
+  const host_run_tensor_t *y = &run->tensor[y_of(node)];
+  const sdg_graph_tensor_t *from = host_run_of(run, x_of(node));
+  const operator_t *by = by_of(node);
+  host_region_t region = under(run, node, &y->need);
+  int last = region.rank - 1;
+  int64_t width = from->dim[last] / host_run_of(run, y_of(node))->dim[last];
+  double count = each(run, node), *out = y->value;
+  for (host_rows_of_t rows = host_rows_begin(&region); rows.more;
+       host_rows_next(&rows)) {
+    int64_t step;
+    const double *values =
+        x->value + host_rows_offset(&rows, from, &x->need, &step);
+    for (int64_t i = 0; i < rows.width; i += width) {
+      double sum = by->start;
+      for (int64_t j = i; j < i + width; j++)
+        sum = by->join(sum, values[j]);
+      *out++ = finished(by->op, count, sum);
+    }
+  }
+  host_elements_round(host_run_of(run, y_of(node))->type, y->value,
+                      host_region_count(&y->need));
   return true;
 }
 
@@ -230,6 +283,7 @@ const host_node_kind_t host_node_reduction = {
     .kind = CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
     .lacks = lacks,
     .need = need,
+    .compute = compute,
     .over = x_of,
     .begin = begin,
     .add = add,

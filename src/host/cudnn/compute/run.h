@@ -29,10 +29,12 @@ typedef struct {
   void *const *data;
   host_run_tensor_t *tensor; /* as many as the graph has */
   bool *done;                /* by node: a reduction is complete */
-  float *floats;             /* operands of an engine, reused */
-  int64_t room;              /* elements of `floats` */
-  int64_t part;              /* elements of a result computed at once */
-  bool adapts;               /* or more or less, by what they need */
+  bool *by_rows; /* by node: a reduction of rows that other nodes read, which is
+                    computed region by region */
+  float *floats; /* operands of an engine, reused */
+  int64_t room;  /* elements of `floats` */
+  int64_t part;  /* elements of a result computed at once */
+  bool adapts;   /* or more or less, by what they need */
 } host_run_t;
 
 /* host_graph_compute in parts of this many elements. Only what is summed over a

@@ -5,7 +5,7 @@
 
 #include "src/host/cudnn/compute/compute.h"
 
-enum { MADE_TENSORS = 48, MADE_NODES = 32, MADE_RANK = 5 };
+enum { MADE_TENSORS = 64, MADE_NODES = 40, MADE_RANK = 5 };
 
 typedef enum {
   MADE_DENSE,    /* the last dimension innermost */

@@ -180,6 +180,7 @@ static double own_error(const point_t *p, double x, double b, double value,
                        (p->mode == CUDNN_POINTWISE_ADD_SQUARE ? b * b : 0));
   case CUDNN_POINTWISE_MUL:
   case CUDNN_POINTWISE_DIV:
+  case CUDNN_POINTWISE_EXP:
     return 2 * rounding * fabs(value);
   }
   if (p->mode >= CUDNN_POINTWISE_CMP_EQ && p->mode <= CUDNN_POINTWISE_CMP_LE)
