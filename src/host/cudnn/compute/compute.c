@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/host/cudnn/compute/attention.h"
 #include "src/host/cudnn/compute/composite/composite.h"
 #include "src/host/cudnn/compute/part.h"
 
@@ -281,14 +282,30 @@ static bool compute(host_run_t *run) {
   return good;
 }
 
+// Attention is computed as other operations.
+static bool compute_all(host_run_t *run) {
+  bool has_attention = false;
+  for (int n = 0; n < run->graph->node_count; n++)
+    has_attention |= host_node_is_attention(&run->graph->node[n]);
+  if (!has_attention)
+    return compute(run);
+  host_attention_graph_t expansion;
+  bool good = host_attention_expand(run->graph, run->data, &expansion);
+  run->graph = &expansion.graph;
+  run->data = expansion.data;
+  good = good && compute(run);
+  host_attention_release(&expansion);
+  return good;
+}
+
 bool host_graph_compute(const sdg_graph_t *graph, void *const *data) {
   host_run_t run = {
       .graph = graph, .data = data, .part = PART_ELEMENTS, .adapts = true};
-  return compute(&run);
+  return compute_all(&run);
 }
 
 bool host_run_parts(const sdg_graph_t *graph, void *const *data,
                     int64_t elements) {
   host_run_t run = {.graph = graph, .data = data, .part = elements};
-  return compute(&run);
+  return compute_all(&run);
 }

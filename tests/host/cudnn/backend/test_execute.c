@@ -470,19 +470,22 @@ START_TEST(what_is_not_computed_is_refused_by_name) {
   OK(cudnnCreate(&handle));
   descriptor_t op = create(CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
   GIVE(op, OPERATION_SDPA_FWD_QDESC, tensor(1, IN_MEMORY, 1, 1, 8, 16));
-  GIVE(op, OPERATION_SDPA_FWD_KDESC, tensor(2, IN_MEMORY, 1, 1, 16, 8));
+  GIVE(op, OPERATION_SDPA_FWD_KDESC, tensor(2, IN_MEMORY, 1, 1, 8, 16));
   GIVE(op, OPERATION_SDPA_FWD_VDESC, tensor(3, IN_MEMORY, 1, 1, 8, 16));
   GIVE(op, OPERATION_SDPA_FWD_ODESC, tensor(4, IN_MEMORY, 1, 1, 8, 16));
+  GIVE(op, OPERATION_SDPA_FWD_BLOCK_MASK_DESC,
+       tensor(5, IN_MEMORY, 1, 1, 1, 1));
   OK(cudnnBackendFinalize(op));
   descriptor_t made = plan(handle, graph_of(handle, 1, &op));
-  int64_t uid[] = {1, 2, 3, 4};
-  void *memory = workspace(), *data[] = {memory, memory, memory, memory};
-  descriptor_t pack = pack_of(4, uid, data, memory);
+  int64_t uid[] = {1, 2, 3, 4, 5};
+  void *memory = workspace(),
+       *data[] = {memory, memory, memory, memory, memory};
+  descriptor_t pack = pack_of(5, uid, data, memory);
   char said[256] = "";
   ck_assert_int_eq((int)cudnnBackendExecute(handle, made, pack),
                    CUDNN_STATUS_NOT_SUPPORTED);
   cudnnGetLastErrorString(said, sizeof said);
-  ck_assert_msg(strstr(said, "operation SDPA_FWD") != NULL, "it said %s", said);
+  ck_assert_msg(strstr(said, "a mask of blocks") != NULL, "it said %s", said);
   OK(cudnnBackendDestroyDescriptor(pack));
   OK(cudnnBackendDestroyDescriptor(made));
   OK(cudnnDestroy(handle));

@@ -238,7 +238,8 @@ START_TEST(what_is_missing_is_named) {
     const char *name;
   } rows[] = {{CUDNN_BACKEND_OPERATION_SIGNAL_DESCRIPTOR, "SIGNAL"},
               {CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR, "RNG"},
-              {CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, "SDPA_FWD"}};
+              {CUDNN_BACKEND_OPERATION_PAGED_CACHE_LOAD_DESCRIPTOR,
+               "PAGED_CACHE_LOAD"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     node->kind = rows[i].kind;
     const char *lacks = host_graph_lacks(&m.graph);

@@ -42,6 +42,40 @@ START_TEST(random_gradients_of_attention_are_what_their_nodes_say) {
 }
 END_TEST
 
+static void check_bits(const made_t *a, int ta, const made_t *b, int tb) {
+  double *x = made_values(a, ta, false), *y = made_values(b, tb, false);
+  REQUIRE_MSG(memcmp(x, y, (size_t)made_count(a, ta) * sizeof *x) == 0, "%s",
+              made_text(a));
+  free(x);
+  free(y);
+}
+
+START_TEST(one_operation_gives_the_bits_of_many) {
+  for (int64_t i = 0, n = random_cases(12); i < n; i++) {
+    uint64_t seed = (uint64_t)(_i + BLOCKS * i) + 32000000;
+    made_t many, one;
+    case_seed(seed);
+    attend_t a = attend_draw();
+    a.causal = a.bias = false;
+    a.left = 0;
+    a.layout = (made_layout_t)(_i % 2);
+    case_seed(seed + 1);
+    attended_t first = attend_forward(&many, &a);
+    case_seed(seed + 1);
+    attended_t second = attend_as_one(&one, &a);
+    ck_assert_ptr_null(host_graph_lacks(&one.graph));
+    one.part = (int64_t)(seed % 50);
+    made_run(&many);
+    made_run(&one);
+    check_bits(&many, first.o, &one, second.o);
+    if (a.stats)
+      check_bits(&many, first.stats, &one, second.stats);
+    made_destroy(&many);
+    made_destroy(&one);
+  }
+}
+END_TEST
+
 /* Behind the lengths there may be anything: results before them have the same
  * bits, and rows of queries behind them are zeros. */
 START_TEST(what_lies_behind_the_lengths_does_not_matter) {
@@ -56,7 +90,7 @@ START_TEST(what_lies_behind_the_lengths_does_not_matter) {
                       .lengths = true};
   made_t m;
   case_seed((uint64_t)_i + 9);
-  attended_t t = attend_forward(&m, &a);
+  attended_t t = _i ? attend_as_one(&m, &a) : attend_forward(&m, &a);
   made_run(&m);
   double *clean = made_values(&m, t.o, false);
   made_reset(&m);
@@ -148,6 +182,32 @@ START_TEST(a_reduction_of_rows_is_read_in_the_same_graph) {
 }
 END_TEST
 
+START_TEST(what_is_not_computed_of_attention_is_named) {
+  static const struct {
+    cudnnBackendAttributeName_t name;
+    const char *text;
+  } lacks[] = {
+      {CUDNN_ATTR_OPERATION_SDPA_FWD_BLOCK_MASK_DESC, "mask of blocks"},
+      {CUDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC, "paged"},
+      {CUDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC, "paged"},
+      {CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, "extents"},
+  };
+  attend_t a = attend_draw();
+  a.lengths = a.stats = false;
+  a.d = 16;
+  made_t m;
+  attended_t t = attend_as_one(&m, &a);
+  sdg_graph_node_t *node = &m.graph.node[0];
+  ck_assert_ptr_null(host_graph_lacks(&m.graph));
+  node->operand[node->operand_count++] =
+      (sdg_graph_operand_t){lacks[_i].name, t.q};
+  const char *text = host_graph_lacks(&m.graph);
+  ck_assert_msg(text && strstr(text, lacks[_i].text), "%s",
+                text ? text : "nothing");
+  made_destroy(&m);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("compute_attention");
   TCase *tests = tcase_create("attention");
@@ -155,11 +215,13 @@ int main(void) {
                       BLOCKS);
   tcase_add_loop_test(
       tests, random_gradients_of_attention_are_what_their_nodes_say, 0, BLOCKS);
+  tcase_add_loop_test(tests, one_operation_gives_the_bits_of_many, 0, BLOCKS);
   tcase_add_loop_test(tests, what_lies_behind_the_lengths_does_not_matter, 0,
-                      1);
+                      2);
   tcase_add_loop_test(tests, scores_of_a_long_sequence_are_never_whole, 0, 2);
   tcase_add_loop_test(tests, a_reduction_of_rows_is_read_in_the_same_graph, 0,
                       8);
+  tcase_add_loop_test(tests, what_is_not_computed_of_attention_is_named, 0, 4);
   suite_add_tcase(suite, tests);
   return harness_run(suite);
 }
