@@ -4,6 +4,7 @@
 // planned, and refused by its name when it is executed. tests/host/planner
 // compares these rules with NVIDIA's planner.
 #include "src/host/cudnn/model/model.h"
+#include "src/host/cudnn/plan/attention.h"
 #include "src/host/cudnn/plan/norms.h"
 #include "src/host/cudnn/plan/patterns.h"
 #include "src/host/cudnn/plan/plan.h"
@@ -513,6 +514,9 @@ const char *host_plan_refuses(const sdg_graph_t *graph) {
   const char *text = NULL;
   if (!host_model_is_hopper())
     return NULL;
+  host_attention_kind_t attention = host_attention_kind(graph);
+  if (attention != HOST_ATTENTION_NONE)
+    return host_attention_refuses(graph, attention);
   if (!host_facts_init(graph, &f))
     return "as much memory as there is";
   bool compiled = host_pattern_is_alone(&f) || host_pattern_is_bias(&f) ||

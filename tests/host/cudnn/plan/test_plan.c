@@ -14,9 +14,11 @@
 static const char *folder;
 
 static const char *const names[] = {
-    "attention", "conv_bias_relu", "data",         "filter",     "finalize",
-    "matmul",    "matmul_limits",  "norm",         "norm_back",  "norm_weights",
-    "paddings",  "pooling",        "pooling_back", "statistics", "upsampling"};
+    "attention",     "attention_back", "attention_nodes", "conv_bias_relu",
+    "data",          "filter",         "finalize",        "matmul",
+    "matmul_limits", "norm",           "norm_back",       "norm_weights",
+    "paddings",      "pooling",        "pooling_back",    "statistics",
+    "upsampling"};
 enum { NAMES = sizeof names / sizeof *names };
 
 static json_t *recorded(const char *name) {

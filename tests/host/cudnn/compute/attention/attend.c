@@ -167,10 +167,9 @@ static int masked(made_t *m, const attend_t *a, const attended_t *t,
   return scores;
 }
 
-static int scaled(made_t *m, const attend_t *a, const attended_t *t) {
+static int scaled(made_t *m, const attend_t *a, const attended_t *t, int keys) {
   int scores = scores_of(m, a, F32);
-  limit(made_matmul(m, F32, t->q, turned(m, t->k), scores), t->rows, t->columns,
-        -1);
+  limit(made_matmul(m, F32, t->q, keys, scores), t->rows, t->columns, -1);
   scores = pointwise(m, a, CUDNN_POINTWISE_MUL, scores, t->scale, -1, F32);
   if (a->bias)
     scores = pointwise(m, a, CUDNN_POINTWISE_ADD, scores, t->bias, -1, F32);
@@ -183,7 +182,7 @@ attended_t attend_forward(made_t *m, const attend_t *a) {
   attended_t t = inputs(m, a);
   t.o = real(m, a, a->io, a->heads, a->rows, a->d_v);
   t.stats = a->stats ? real(m, a, F32, a->heads, a->rows, 1) : -1;
-  int scores = masked(m, a, &t, scaled(m, a, &t));
+  int scores = masked(m, a, &t, scaled(m, a, &t, turned(m, t.k)));
   int most = rows_of(m, a), sum = rows_of(m, a);
   made_reduction(m, CUDNN_REDUCE_TENSOR_MAX, F32, scores, most);
   int less = pointwise(m, a, CUDNN_POINTWISE_SUB, scores, most, -1, F32);
@@ -264,8 +263,9 @@ attended_t attend_backward(made_t *m, const attend_t *a) {
   made_reduction(m, CUDNN_REDUCE_TENSOR_ADD, F32, terms, sum);
   made_pointwise(m, CUDNN_POINTWISE_MUL, F32, sum, made_number(m, F32, 4, 1),
                  -1, delta);
-  int scores =
-      pointwise(m, a, CUDNN_POINTWISE_SUB, scaled(m, a, &t), t.stats, -1, F32);
+  int turned_keys = turned(m, t.k);
+  int scores = pointwise(m, a, CUDNN_POINTWISE_SUB,
+                         scaled(m, a, &t, turned_keys), t.stats, -1, F32);
   int weights = pointwise(m, a, CUDNN_POINTWISE_EXP, masked(m, a, &t, scores),
                           -1, -1, F32);
   gather(m, a, &t, weights, t.d_o, t.d_v);
@@ -281,7 +281,11 @@ attended_t attend_backward(made_t *m, const attend_t *a) {
   }
   slope = pointwise(m, a, CUDNN_POINTWISE_MUL, slope, t.scale, -1, F32);
   gather(m, a, &t, slope, t.q, t.d_k);
-  limit(made_matmul(m, F32, slope, t.k, gathered), t.rows, -1, t.columns);
+  int keys = made_virtual(m, a->io, 4, m->graph.tensor[t.k].dim);
+  memcpy(m->graph.tensor[keys].stride, m->graph.tensor[t.k].stride,
+         sizeof m->graph.tensor[keys].stride);
+  made_reshape(m, turned_keys, keys);
+  limit(made_matmul(m, F32, slope, keys, gathered), t.rows, -1, t.columns);
   made_pointwise(m, CUDNN_POINTWISE_IDENTITY, F32, gathered, -1, -1, t.d_q);
   return t;
 }
