@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs on NVIDIA's cudnn-frontend in C++, each checked against float64 loops:
 // what its samples make of convolutions here, and of all else in
-// frontend_matrix.hpp. With LAYER_VIEW=shard each rank has its rows (H) of
-// every activation.
+// frontend_matrix.hpp and frontend_attention.hpp. With LAYER_VIEW=shard each
+// rank has its rows (H) of every activation.
 //
 // usage: frontend [TEXT]     only the graphs whose names contain TEXT
+#include "frontend_attention.hpp"
 #include "frontend_matrix.hpp"
 #include "frontend_norm.hpp"
 
@@ -355,6 +356,9 @@ int main(int words, char **word) {
   cases.insert(cases.end(), matrix_cases.begin(), matrix_cases.end());
   if (!view) // a split tensor's normalisation is refused
     cases.insert(cases.end(), norm_cases.begin(), norm_cases.end());
+  for (auto &of_attention : attention_cases())
+    if (!view)
+      cases.push_back(of_attention);
   for (const shape_t &s : shapes) {
     cases.push_back({std::string("conv ") + s.name, [&s] { forward(s); }});
     cases.push_back(
