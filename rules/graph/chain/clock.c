@@ -12,9 +12,11 @@
 // the thread's tagged calls; 0: none.
 static _Thread_local uint64_t last;
 
-static uint64_t calls_get(void) {
-  return sdg_control_count_of(sdg_job_control(), sdg_channel_get(),
-                              sdg_job_rank(), NULL, 0);
+uint64_t sdg_graph_clock_calls(void) {
+  return sdg_job_joined()
+             ? sdg_control_count_of(sdg_job_control(), sdg_channel_get(),
+                                    sdg_job_rank(), NULL, 0)
+             : 0;
 }
 
 void sdg_graph_clock_plan_made(sdg_graph_pattern_t *pattern) {
@@ -32,7 +34,7 @@ void sdg_graph_clock_agree(sdg_graph_pattern_t *pattern, bool compares) {
 
 void sdg_graph_clock_executed(const sdg_graph_pattern_t *pattern) {
   bool compares = __atomic_load_n(&pattern->compares, __ATOMIC_RELAXED);
-  last = compares ? calls_get() : 0;
+  last = compares ? sdg_graph_clock_calls() : 0;
 }
 
 typedef struct measured {
@@ -60,7 +62,7 @@ static sdg_status_t first_take(const char *entry_name, measured_t *io_mine) {
 sdg_status_t sdg_graph_clock_read(const char *entry_name, int status,
                                   float *io_ms) {
   if (last == 0 || !sdg_job_joined() || sdg_job_group()->count < 2 ||
-      last != calls_get())
+      last != sdg_graph_clock_calls())
     return SDG_OK;
   measured_t first = {.status = status, .ms = status ? 0 : *io_ms};
   sdg_status_t failure = first_take(entry_name, &first);

@@ -7,6 +7,8 @@
 #ifndef SDG_RULES_GRAPH_CHAIN_CLOCK_H
 #define SDG_RULES_GRAPH_CHAIN_CLOCK_H
 
+#include <stdint.h>
+
 #include "rules/graph/chain/pattern.h"
 
 /* Another plan of the pattern was made. Any thread. */
@@ -24,5 +26,8 @@ void sdg_graph_clock_executed(const sdg_graph_pattern_t *pattern);
  * rank's time. An error breaks the job. */
 sdg_status_t sdg_graph_clock_read(const char *entry_name, int status,
                                   float *io_ms) SDG_MUST_CHECK;
+
+/* How many tagged calls this thread has made; 0 before the ranks have met. */
+uint64_t sdg_graph_clock_calls(void);
 
 #endif

@@ -113,10 +113,10 @@ cudnnStatus_t host_check_pointwise(host_object_t *op) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-// One number for each product.
+// One number for each product of the outermost dimension.
 static bool is_one_of_each(host_extents_t count, const host_extents_t *c) {
   for (int i = 0; i < c->rank && count.rank == c->rank; i++)
-    if (count.dim[i] != (i < c->rank - 2 ? c->dim[i] : 1))
+    if (count.dim[i] != (i == 0 ? c->dim[0] : 1))
       return false;
   return count.rank == c->rank;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays for frontend.cpp: all values of a tensor in float64, this rank's piece
+// Arrays for cases.cpp: all values of a tensor in float64, this rank's piece
 // of it in device memory, and convolutions by loops.
 #pragma once
 #include <cuda_bf16.h>

@@ -3,7 +3,7 @@
 // masks, biases, lengths, groups of heads, statistics; plans that are kept and
 // deserialized. On one rank: in pieces attention is refused.
 #pragma once
-#include "frontend_graph.hpp"
+#include "graph.hpp"
 
 #include <limits>
 

@@ -4,7 +4,7 @@
 // turned into CUDA graphs. In pieces, each rank has its rows (M) of a product;
 // the second matrix is the same on all.
 #pragma once
-#include "frontend_graph.hpp"
+#include "graph.hpp"
 
 #include <thread>
 
@@ -140,8 +140,12 @@ static void of_bytes() {
   compare("c", c);
 }
 
-// Rows and members of the first matrix are left out.
+// Rows and members of the first matrix are left out. Without a split: a slice is
+// no piece, and the execution by which the frontend warms a plan up, captured
+// with pointers that differ, is refused in the whole view.
 static void sliced() {
+  if (std::getenv("LAYER_VIEW"))
+    return;
   array_t all = matrices({11, 23, 64}, f16, false),
           part{{8, 16, 64}, f16, false, false, {}, nullptr},
           b = matrices({8, 64, 32}, f16, false);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs on NVIDIA's cudnn-frontend in C++, each checked against float64 loops:
-// what its samples make of convolutions here, and of all else in
-// frontend_matrix.hpp and frontend_attention.hpp. With LAYER_VIEW=shard each
-// rank has its rows (H) of every activation.
+// what its samples make of convolutions here, and of all else in matrix.hpp,
+// norm.hpp and attention.hpp. With LAYER_VIEW=shard each rank has its rows (H) of
+// every activation, and its rows (M) of products.
 //
-// usage: frontend [TEXT]     only the graphs whose names contain TEXT
-#include "frontend_attention.hpp"
-#include "frontend_matrix.hpp"
-#include "frontend_norm.hpp"
+// usage: cases [TEXT]     only the graphs whose names contain TEXT
+#include "attention.hpp"
+#include "matrix.hpp"
+#include "norm.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph of cudnn-frontend, with the memory of its tensors.
 #pragma once
-#include "frontend.hpp"
+#include "arrays.hpp"
 
 namespace fe = cudnn_frontend;
 using fe::PointwiseMode_t;

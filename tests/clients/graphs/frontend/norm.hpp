@@ -3,7 +3,7 @@
 // layer, instance and batch normalisation, their gradients, and operations
 // around them.
 #pragma once
-#include "frontend_graph.hpp"
+#include "graph.hpp"
 
 using fe::NormFwdPhase_t;
 
