@@ -267,23 +267,28 @@ def steady(job, seconds):
                        ",".join(map(str, job.ranks)))
 
 
-@stage(40, "graphs of cuDNN's backend API in halves, in both views")
+@stage(50, "graphs of cuDNN's backend API in halves, in both views")
 def graphs(job, seconds):
     end, lines = time.time() + seconds, []
-    for main in ("conv", "pool", "pointwise"):
+    for main, split, dimension in (
+            ("conv", "H", "H"), ("conv", "H; strategy = repair", "H"),
+            ("pool", "H", "H"), ("pointwise", "H", "H"),
+            ("product", "M; op = matmul", "M")):
         for ranks in job.ranks:
             for view in ("shard", "whole"):
+                if "repair" in split and view == "whole":
+                    continue
                 # Its status tells whether cuDNN took most of the graphs.
                 _, said = job.run(
                     [job.sundog, "run", "-n", str(ranks), "--device",
-                     job.device, "--view", view, "--split", "H",
+                     job.device, "--view", view, "--split", split,
                      "--piece-values", "local", "--timeout", "60", "--",
-                     job.built("tests/clients/graph_random"), "H",
+                     job.built("tests/clients/graph_random"), dimension,
                      str(job.seed), "10", "hopper", "half", main],
                     end - time.time(), {"LAYER_VIEW": view})
                 counts = sorted(set(kept(said, "graphs are right")))
-                lines += [f"{main}, {ranks} ranks, view {view}: {line}"
-                          for line in counts]
+                lines += [f"{main}, split {split}, {ranks} ranks, view {view}: "
+                          f"{line}" for line in counts]
                 wrong = kept(said, r"wrong|SDG-(?!716)")
                 if wrong or not counts:
                     raise Failed(f"{main}, {ranks} ranks, view {view}",
