@@ -54,41 +54,47 @@ void sdg_capture_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
 
 // A plan in pieces is no nodes of a CUDA graph (rules/view/registry.h refuses
 // cudnnBackendPopulateCudaGraph). Programs that find no engine with that note
-// execute, or capture executions.
-static void notes_hide(cudnnBackendDescriptor_t engine, int64_t asked,
-                       int64_t *out_count, cudnnBackendBehaviorNote_t *out) {
-  cudnnBackendBehaviorNote_t note[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+// execute, or capture executions. They may have room for as many notes only as
+// they were told of before, whatever they ask for: cudnn-frontend has.
+int sdg_capture_notes(cudnnBackendDescriptor_t descriptor,
+                      cudnnBackendAttributeName_t name,
+                      cudnnBackendAttributeType_t type, int64_t asked,
+                      int64_t *out_count, void *out, const void *caller) {
+  cudnnBackendBehaviorNote_t note[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT], *to = out;
   int64_t found = 0, kept = 0;
-  if (!cudnn ||
-      cudnn->cudnnBackendGetAttribute(
-          engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
-          CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &found, note) != CUDNN_STATUS_SUCCESS)
-    return;
+  if (name != CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE || asked < 0 ||
+      sdg_capture_is_foreign(caller) || !sdg_job_asked() ||
+      sdg_job_disarmed() || !sdg_setup_in_pieces())
+    return -1;
+  sdg_capture_enter();
+  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+  int status = cudnn ? (int)cudnn->cudnnBackendGetAttribute(
+                           descriptor, name, type,
+                           CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &found, note)
+                     : -1;
+  sdg_capture_leave();
+  if (status != CUDNN_STATUS_SUCCESS)
+    return status;
   for (int64_t i = 0; i < found && i < CUDNN_BEHAVIOR_NOTE_TYPE_COUNT; i++)
     if (note[i] != CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API) {
-      if (out && kept < asked)
-        out[kept] = note[i];
+      if (to && kept < asked)
+        to[kept] = note[i];
       kept++;
     }
   if (out_count)
     *out_count = kept;
+  return status;
 }
 
 void sdg_capture_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                           cudnnBackendAttributeName_t name,
                                           cudnnBackendAttributeType_t type,
-                                          int64_t asked, int64_t *count,
-                                          void *element, const void *caller) {
+                                          int64_t asked, const int64_t *count,
+                                          const void *element,
+                                          const void *caller) {
+  (void)name;
   if (sdg_capture_is_foreign(caller))
     return;
-  if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE && sdg_job_asked() &&
-      !sdg_job_disarmed() && sdg_setup_in_pieces()) {
-    sdg_capture_enter();
-    notes_hide(descriptor, asked, count, element);
-    sdg_capture_leave();
-    return;
-  }
   if (!element || type != CUDNN_TYPE_BACKEND_DESCRIPTOR)
     return;
   int64_t filled = count && *count < asked ? *count : asked;

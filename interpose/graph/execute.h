@@ -21,13 +21,20 @@ void sdg_capture_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
                                           cudnnBackendAttributeType_t type,
                                           int64_t count, const void *element,
                                           const void *caller);
-/* In the shard view no engine has the note that it makes nodes of CUDA graphs.
- */
 void sdg_capture_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                           cudnnBackendAttributeName_t name,
                                           cudnnBackendAttributeType_t type,
-                                          int64_t asked, int64_t *count,
-                                          void *element, const void *caller);
+                                          int64_t asked, const int64_t *count,
+                                          const void *element,
+                                          const void *caller);
+/* Before the real function: answers what an engine's notes are where a split is
+ * asked for in the shard view, in which no engine has the note that it makes
+ * nodes of CUDA graphs. The status for the program, or -1: give the call to the
+ * real function. */
+int sdg_capture_notes(cudnnBackendDescriptor_t descriptor,
+                      cudnnBackendAttributeName_t name,
+                      cudnnBackendAttributeType_t type, int64_t asked,
+                      int64_t *out_count, void *out, const void *caller);
 
 /* Captures one execution of a graph, and decides what becomes of it. The status
  * for the program, or -1: give the call to the real function. */

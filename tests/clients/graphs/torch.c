@@ -85,6 +85,27 @@ static build_t fused_graph(cudnnHandle_t handle, const layer_t *l) {
   return build_graph(handle, ops, 4);
 }
 
+// As many notes are written as their number is, also if the program asks for
+// more: cudnn-frontend has no room for more. In pieces none says that the
+// engine makes nodes of CUDA graphs.
+static void notes_check(build_t engine) {
+  enum { MOST = CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, UNTOUCHED = 77 };
+  const char *view = getenv("LAYER_VIEW");
+  bool pieces = view && strcmp(view, "shard") == 0;
+  int64_t count, again;
+  int note[MOST];
+  for (int i = 0; i < MOST; i++)
+    note[i] = UNTOUCHED;
+  BUILD_GET(engine, ENGINE_BEHAVIOR_NOTE, BEHAVIOR_NOTE, MOST, &count, NULL);
+  BUILD_GET(engine, ENGINE_BEHAVIOR_NOTE, BEHAVIOR_NOTE, MOST, &again, note);
+  CHECK(count != again);
+  for (int i = 0; i < MOST; i++) {
+    CHECK((i < count) == (note[i] == UNTOUCHED));
+    CHECK(pieces &&
+          note[i] == CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API);
+  }
+}
+
 static bool is_deterministic(build_t config) {
   build_t engine = build_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -95,6 +116,7 @@ static bool is_deterministic(build_t config) {
             CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, note);
   for (int64_t i = 0; i < count; i++)
     is &= note[i] != CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+  notes_check(engine);
   build_destroy(engine);
   return is;
 }
