@@ -95,7 +95,8 @@ START_TEST(a_rank_that_dies_while_others_join_ends_the_join) {
     ranks_t *ranks = ranks_init(3, 30);
     ranks_start_one(ranks, 0, NULL);
     ranks_start_one(ranks, 1, NULL);
-    ranks_sleep_ms(300);
+    // Both wait for the third by then.
+    ranks_sleep_ms((int)(1000 * harness_soon(0.6)));
     ranks_signal(ranks, dead, SIGKILL);
     ranks_wait(ranks);
     ranks_assert(ranks, !dead, SDG_E_PEER_LOST);
