@@ -161,6 +161,14 @@ static void lengths_draw(case_t *c) {
   }
 }
 
+// A number near 0 is rounded to a multiple of the least one.
+static void results_round(case_t *c) {
+  for (int a = 0; a < ARRAYS; a++)
+    for (int64_t i = 0;
+         c->array[a].is_result && i < count_of(c->array[a].whole); i++)
+      c->array[a].bound[i] += ROUNDINGS * least(c->array[a].type);
+}
+
 void case_compute(case_t *c) {
   for (int a = 0; a < ARRAYS; a++)
     if (c->array[a].exists) {
@@ -176,11 +184,11 @@ void case_compute(case_t *c) {
   values_draw(c, D_O, 1);
   lengths_draw(c);
   rows_run(c, forward);
-  if (c->kind != BACKWARD)
-    return;
   // The program gives what forward wrote.
   array_t *o = &c->array[O];
-  for (int64_t i = 0; i < count_of(o->whole); i++)
+  for (int64_t i = 0; c->kind == BACKWARD && i < count_of(o->whole); i++)
     o->value[i] = rounded(c->type, o->value[i]);
-  rows_run(c, backward);
+  if (c->kind == BACKWARD)
+    rows_run(c, backward);
+  results_round(c);
 }
