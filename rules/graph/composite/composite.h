@@ -31,9 +31,11 @@ typedef enum sdg_composite_role {
   SDG_COMPOSITE_ROLES,
 } sdg_composite_role_t;
 
-/* By-value tensors whose numbers the graph fixes. */
+/* By-value tensors whose numbers attention fixes. */
 enum { SDG_COMPOSITE_NUMBERS_MAX = 4 };
 
+/* A query sees a key iff row + right bound >= column, and column + left bound >
+ * row. `bottom_right`: row + keys - queries stands for row. */
 typedef struct sdg_composite {
   bool backward;
   bool unified;                    /* the op SDPA_FWD */
@@ -41,22 +43,23 @@ typedef struct sdg_composite {
   /* The graph has its last two dimensions exchanged: K as (b, h, d, s). */
   bool turned[SDG_COMPOSITE_ROLES];
   int scale; /* by-value tensor that scores are multiplied by; -1: none, 1.0 */
-  /* A query sees a key iff row + right bound >= column, and column + left
-   * bound > row. `bottom_right`: row + keys - queries stands for row; with
-   * `by_lengths`, these are the batch's lengths, which are in LENGTH_KV and
-   * LENGTH_Q. */
-  bool right, left, bottom_right, by_lengths;
+  bool right, left, bottom_right;
+  /* `bottom_right` is about the numbers of each sequence, which are in
+   * LENGTH_KV and LENGTH_Q. */
+  bool by_lengths;
+  /* The graph's left bound counts from the top left, although its right bound
+   * counts from the bottom right: cudnn-frontend states keys and queries in one
+   * mask and subtracts them from the other one's bound. */
+  bool left_folded;
   int right_bound, left_bound; /* by-value tensors; -1: 0 */
-  /* By-value tensors of `bottom_right` without `by_lengths`: which are the
-   * queries' and the keys' numbers of the graph's own tensors; else -1. */
-  int size_q, size_kv;
-  /* By-value tensors that scores which are not seen become: -inf, or another
-   * number below all scores; and those that must be 1. */
+  /* By-value tensors of `bottom_right` without `by_lengths`, else -1; as often
+   * as the masks have them. */
+  int sizes, size_q[SDG_COMPOSITE_NUMBERS_MAX],
+      size_kv[SDG_COMPOSITE_NUMBERS_MAX];
+  /* By-value tensors that scores which are not seen become: -inf, or the lowest
+   * number; and those that must be 1. */
   int fills, fill[SDG_COMPOSITE_NUMBERS_MAX];
   int ones, one[SDG_COMPOSITE_NUMBERS_MAX];
-  /* By-value tensors of the mask in front of those above: the same bounds may
-   * be stated by several tensors, whose numbers must be equal. Pairs. */
-  int equals, equal[SDG_COMPOSITE_NUMBERS_MAX][2];
 } sdg_composite_t;
 
 /* NULL, and *out is filled; or what the graph has that is not understood, for
@@ -75,10 +78,14 @@ sdg_composite_extents_t sdg_composite_extents(const sdg_composite_t *composite,
 /* The numbers of one execution. */
 typedef struct sdg_composite_band {
   bool right, left;
-  int64_t right_bound, left_bound; /* as stated, alignment apart */
+  /* Of rows that are shifted if `bottom_right`; never those of the graph if it
+   * is left_folded. A left bound alone is top left, whatever the program meant:
+   * then it may be below 1. */
+  int64_t right_bound, left_bound;
   bool bottom_right, by_lengths;
-  int64_t size_q, size_kv; /* of bottom_right without by_lengths; else 0 */
-  double scale;            /* 1 without one */
+  /* Of the graph: rows of Q and of K. */
+  int64_t size_q, size_kv;
+  double scale; /* 1 without one */
   /* What scores that are not seen become; -inf without a mask. */
   float fill;
 } sdg_composite_band_t;
