@@ -155,25 +155,32 @@ sdg_status_t sdg_graph_piece_create(const sdg_graph_extents_t *extents,
   return SDG_OK;
 }
 
-void sdg_graph_piece_destroy(sdg_graph_piece_t *piece) {
-  if (!piece)
-    return;
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
+void sdg_graph_piece_fini(sdg_graph_piece_t *piece) {
+  sdg_graph_piece_forget(piece);
   if (piece->plan)
-    (void)cudnn->cudnnBackendDestroyDescriptor(piece->plan);
-  if (piece->pack)
-    (void)cudnn->cudnnBackendDestroyDescriptor(piece->pack);
+    (void)sdg_cudnn_get()->cudnnBackendDestroyDescriptor(piece->plan);
+  piece->plan = NULL;
+}
+
+void sdg_graph_piece_destroy(sdg_graph_piece_t *piece) {
+  if (piece)
+    sdg_graph_piece_fini(piece);
   free(piece);
 }
 
 // ---- executions ------------------------------------------------------------
 
+void sdg_graph_piece_forget(sdg_graph_piece_t *piece) {
+  if (piece->pack)
+    (void)sdg_cudnn_get()->cudnnBackendDestroyDescriptor(piece->pack);
+  piece->pack = NULL;
+}
+
 static cudnnStatus_t pack_make(sdg_graph_piece_t *piece, void *const *pointer,
                                void *workspace) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   maker_t m = {.cudnn = cudnn};
-  if (piece->pack)
-    (void)cudnn->cudnnBackendDestroyDescriptor(piece->pack);
+  sdg_graph_piece_forget(piece);
   piece->pack = sdg_graph_make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
 #define SET(name, type, count, at)                                             \
   sdg_graph_set(&m, piece->pack, CUDNN_ATTR_VARIANT_PACK_##name,               \

@@ -62,10 +62,15 @@ sdg_status_t sdg_graph_piece_create(const sdg_graph_extents_t *extents,
                                     sdg_graph_piece_t **out,
                                     int *out_refusal) SDG_MUST_CHECK;
 void sdg_graph_piece_destroy(sdg_graph_piece_t *piece);
+/* The same for a piece in the caller's storage. */
+void sdg_graph_piece_fini(sdg_graph_piece_t *piece);
 
 /* Runs it on the handle's stream; pointer[i] is that of slot i. Returns cuDNN's
  * status. */
 int sdg_graph_piece_run(sdg_graph_piece_t *piece, cudnnHandle_t handle,
                         void *const *pointer, void *workspace);
+/* The next run makes its variant pack anew, although pointers may be the same:
+ * a number of the host is another one. */
+void sdg_graph_piece_forget(sdg_graph_piece_t *piece);
 
 #endif

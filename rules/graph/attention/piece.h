@@ -19,6 +19,8 @@ typedef struct sdg_attention_tensor {
 typedef struct sdg_attention_shape {
   bool backward;
   bool unified; /* the op SDPA_FWD: no bounds, no bias */
+  /* Backward: DQ is computed in one order, without a sum in memory. */
+  bool deterministic;
   int64_t batch, heads, k_heads, v_heads; /* multiples of the groups' heads */
   int64_t queries, keys, depth, v_depth;
   bool right, left;
