@@ -104,8 +104,8 @@ static bool execute(cudnnHandle_t handle, const case_t *c) {
 
 static verdict_t judged(const case_t *c) {
   static const char *const names[ARRAYS] = {
-      [O] = "o",    [STATS] = "stats", [D_Q] = "dq",
-      [D_K] = "dk", [D_V] = "dv",      [D_BIAS] = "dbias"};
+      [MOST] = "max", [SUM] = "sum", [O] = "o",    [STATS] = "stats",
+      [D_Q] = "dq",   [D_K] = "dk",  [D_V] = "dv", [D_BIAS] = "dbias"};
   verdict_t verdict = RIGHT;
   for (int a = 0; a < ARRAYS; a++) {
     if (!c->array[a].exists || !c->array[a].is_result)

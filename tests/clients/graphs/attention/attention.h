@@ -12,14 +12,19 @@
 
 enum { BATCH, HEADS, ROWS, DEPTH, DIMS }; /* of all arrays */
 
-/* What a graph reads and writes in memory. DELTA and GATHERED are backward's
- * intermediate results: the sums of dO O, and dQ in float. */
+/* What a graph reads and writes in memory. MOST and SUM, in place of STATS: the
+ * largest score of a row, and the sum of the exponentials of all without it.
+ * DELTA and GATHERED are backward's intermediate results: the sums of dO O, and
+ * dQ in float. */
 enum {
   Q,
   K,
   V,
   O,
   STATS,
+  MOST,
+  SUM,
+  SCALE,
   BIAS,
   LENGTHS_Q,
   LENGTHS_KV,
@@ -67,8 +72,9 @@ typedef struct {
   bool has_right, has_left, bottom;
   int64_t right, left;
   bool bias, bias_each, bias_one; /* of each batch; one for all heads */
-  bool lengths, stats;
-  bool direct, d_bias; /* backward: dQ without GATHERED */
+  bool lengths, stats, sums;      /* sums: MOST and SUM */
+  bool scaled, scale_in_memory;   /* else by value */
+  bool direct, d_bias;            /* backward: dQ without GATHERED */
   array_t array[ARRAYS];
 } case_t;
 

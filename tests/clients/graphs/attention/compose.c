@@ -16,7 +16,7 @@ typedef struct {
   draft_t *d;
   int64_t scores[DIMS], rows[DIMS]; // extents of this piece
   int length_q, length_kv;          // tensors; -1: none
-  int scale;
+  int scale;                        // -1: none
 } compose_t;
 
 // ---- in short --------------------------------------------------------------
@@ -152,7 +152,8 @@ static int scored(compose_t *m, int q, int keys) {
   int scores = scores_of(m, F32);
   draft_matmul(m->d, q, keys, scores,
                (const int[]){m->length_q, m->length_kv, -1});
-  scores = pointwise(m, CUDNN_POINTWISE_MUL, scores, m->scale);
+  if (m->scale >= 0)
+    scores = pointwise(m, CUDNN_POINTWISE_MUL, scores, m->scale);
   if (m->c->bias)
     scores = pointwise(m, CUDNN_POINTWISE_ADD, scores, in_memory(m, BIAS));
   return padded(m, scores);
@@ -163,15 +164,19 @@ static void forward(compose_t *m) {
   int q = in_memory(m, Q), keys = turned(m, K), v = in_memory(m, V);
   int scores = bounded_right(m, scored(m, q, keys));
   scores = bounded_left(m, scores, is_old(m) ? -0x1p30 : unseen(m));
-  int most = rows_of(m), sum = rows_of(m), log = rows_of(m);
+  int most = m->c->sums ? in_memory(m, MOST) : rows_of(m);
+  int sum = m->c->sums ? in_memory(m, SUM) : rows_of(m);
   draft_reduction(d, CUDNN_REDUCE_TENSOR_MAX, scores, most);
   int power = pointwise(m, CUDNN_POINTWISE_EXP,
                         pointwise(m, CUDNN_POINTWISE_SUB, scores, most), -1);
   draft_reduction(d, CUDNN_REDUCE_TENSOR_ADD, power, sum);
-  // Without statistics they are virtual.
-  int stats = m->c->stats ? in_memory(m, STATS) : rows_of(m);
-  draft_pointwise(d, CUDNN_POINTWISE_LOG, F32, sum, -1, -1, -1, log);
-  draft_pointwise(d, CUDNN_POINTWISE_ADD, F32, most, log, -1, -1, stats);
+  // Statistics that nobody asked for are virtual.
+  if (!m->c->sums) {
+    int log = rows_of(m),
+        stats = m->c->stats ? in_memory(m, STATS) : rows_of(m);
+    draft_pointwise(d, CUDNN_POINTWISE_LOG, F32, sum, -1, -1, -1, log);
+    draft_pointwise(d, CUDNN_POINTWISE_ADD, F32, most, log, -1, -1, stats);
+  }
   int weights = scores_of(m, m->c->type);
   draft_pointwise(d, CUDNN_POINTWISE_DIV, F32, power, sum, -1, -1, weights);
   draft_matmul(d, weights, v, in_memory(m, O),
@@ -185,7 +190,8 @@ static void one(compose_t *m) {
   BUILD_GIVE(op, OPERATION_SDPA_FWD_KDESC, d->tensor[in_memory(m, K)]);
   BUILD_GIVE(op, OPERATION_SDPA_FWD_VDESC, d->tensor[in_memory(m, V)]);
   BUILD_GIVE(op, OPERATION_SDPA_FWD_ODESC, d->tensor[in_memory(m, O)]);
-  BUILD_GIVE(op, OPERATION_SDPA_FWD_SCALEDESC, d->tensor[m->scale]);
+  if (m->scale >= 0)
+    BUILD_GIVE(op, OPERATION_SDPA_FWD_SCALEDESC, d->tensor[m->scale]);
   if (m->c->stats)
     BUILD_GIVE(op, OPERATION_SDPA_FWD_STATSDESC,
                d->tensor[in_memory(m, STATS)]);
@@ -281,7 +287,8 @@ static void backward(compose_t *m) {
   slope = pointwise(m, CUDNN_POINTWISE_MUL, slope, weights);
   if (m->c->d_bias)
     draft_reduction(d, CUDNN_REDUCE_TENSOR_ADD, slope, in_memory(m, D_BIAS));
-  slope = pointwise(m, CUDNN_POINTWISE_MUL, slope, m->scale);
+  if (m->scale >= 0)
+    slope = pointwise(m, CUDNN_POINTWISE_MUL, slope, m->scale);
   gathered(m, slope, q, D_K);
   d_q_add(m, slope, keys);
 }
@@ -295,7 +302,9 @@ made_t graph_make(cudnnHandle_t handle, const case_t *c) {
                  .length_q = -1,
                  .length_kv = -1};
   draft = (draft_t){0};
-  m.scale = draft_number(&draft, F32, c->scale);
+  m.scale = !c->scaled           ? -1
+            : c->scale_in_memory ? in_memory(&m, SCALE)
+                                 : draft_number(&draft, F32, c->scale);
   if (c->lengths) {
     m.length_q = in_memory(&m, LENGTHS_Q);
     m.length_kv = in_memory(&m, LENGTHS_KV);

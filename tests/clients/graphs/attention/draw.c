@@ -38,7 +38,12 @@ static void extents_draw(case_t *c) {
   c->s_kv = draw_in(0, 3) ? c->s_q : draw_in(fewest, most);
   c->d = 8 * draw_in(1, 4);
   c->d_v = draw_in(0, 2) ? c->d : 8 * draw_in(1, 4);
-  c->scale = draw_in(0, 1) ? 1 / sqrt((double)c->d) : 0.25;
+  c->scaled = draw_in(0, 7) > 0;
+  c->scale_in_memory = c->scaled && draw_in(0, 7) == 0;
+  // As a float has it.
+  c->scale = !c->scaled      ? 1
+             : draw_in(0, 1) ? (double)(float)(1 / sqrt((double)c->d))
+                             : 0.25;
 }
 
 static void swap(int64_t *a, int64_t *b) {
@@ -97,6 +102,14 @@ static void arrays_add(case_t *c) {
   array_add(c, O, c->type, !back, c->h, c->s_q, c->d_v);
   if (c->stats || back)
     array_add(c, STATS, f32, !back, c->h, c->s_q, 1);
+  if (c->sums) {
+    array_add(c, MOST, f32, true, c->h, c->s_q, 1);
+    array_add(c, SUM, f32, true, c->h, c->s_q, 1);
+  }
+  if (c->scale_in_memory) {
+    array_add(c, SCALE, f32, false, 1, 1, 1);
+    c->array[SCALE].whole[BATCH] = 1;
+  }
   if (c->bias)
     bias_add(c, BIAS, false);
   if (c->lengths) {
@@ -129,6 +142,8 @@ case_t case_draw(uint64_t seed) {
   extents_draw(&c);
   mask_draw(&c);
   c.stats = draw_in(0, 2) > 0;
+  c.sums = draw_in(0, 7) == 0 && c.kind == FORWARD && c.order != OLD;
+  c.stats &= !c.sums;
   c.lengths = choice(asked.lengths, 4) == 1;
   // Pieces of sequences have all columns of a bias, unlike their keys.
   bool whole_bias = draw_in(0, 3) == 0 && !(cuts('S') && is_in_pieces());
@@ -155,7 +170,8 @@ const char *case_text(const case_t *c) {
   if (c->has_left)
     snprintf(bounds[1], sizeof bounds[1], " l %ld", (long)c->left);
   snprintf(text, sizeof text,
-           "%s %s %s %s b %ld h %ld/%ld s %ldx%ld d %ld/%ld%s%s%s%s%s%s%s%s",
+           "%s %s %s %s b %ld h %ld/%ld s %ldx%ld d %ld/%ld"
+           "%s%s%s%s%s%s%s%s%s%s",
            kinds[c->kind], orders[c->order],
            c->type == CUDNN_DATA_HALF    ? "f16"
            : c->type == CUDNN_DATA_FLOAT ? "f32"
@@ -164,6 +180,10 @@ const char *case_text(const case_t *c) {
            (long)c->s_kv, (long)c->d, (long)c->d_v, bounds[0], bounds[1],
            c->bottom ? " bottom" : "", c->lengths ? " lengths" : "",
            c->bias ? " bias" : "", c->d_bias ? " d_bias" : "",
-           c->stats ? " stats" : "", c->direct ? " direct" : "");
+           c->stats ? " stats" : "", c->sums ? " sums" : "",
+           !c->scaled           ? " unscaled"
+           : c->scale_in_memory ? " scale in memory"
+                                : "",
+           c->direct ? " direct" : "");
   return text;
 }

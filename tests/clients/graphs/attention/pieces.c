@@ -118,8 +118,8 @@ static void array_lay(const case_t *c, int a) {
                                      [BHSD] = {BATCH, HEADS, ROWS, DEPTH},
                                      [SBHD] = {ROWS, BATCH, HEADS, DEPTH},
                                      [PACKED] = {BATCH, ROWS, HEADS, DEPTH}};
-  bool is_plain =
-      a == STATS || a == BIAS || a == D_BIAS || a == DELTA || a == GATHERED;
+  bool is_plain = a == STATS || a == MOST || a == SUM || a == BIAS ||
+                  a == D_BIAS || a == DELTA || a == GATHERED;
   array_t *to = (array_t *)&c->array[a];
   const int *order = orders[is_plain ? BHSD : c->layout];
   int64_t packed = 1;

@@ -26,7 +26,7 @@ typedef struct {
   int64_t b, h, g, i;    // g: the head of keys
   double p[MOST_KEYS];   // weights
   double off[MOST_KEYS]; // how far off each may be
-  double stats, stats_off;
+  double stats, most, sum, stats_off;
 } row_t;
 
 static double at(const case_t *c, int array, int64_t b, int64_t h, int64_t s,
@@ -68,6 +68,8 @@ static bool row_run(row_t *r) {
   }
   for (int64_t j = 0; j < c->s_kv; j++)
     sum += r->p[j] = most > -INFINITY ? exp(r->p[j] - most) : 0;
+  r->most = most;
+  r->sum = sum;
   r->stats = sum > 0 ? most + log(sum) : 0;
   r->stats_off = 8 * 0x1p-24 * (4 + largest + fabs(most) + fabs(r->stats));
   for (int64_t j = 0; j < c->s_kv && sum > 0; j++) {
@@ -94,6 +96,10 @@ static void forward(case_t *c, const row_t *r) {
     }
   if (c->array[STATS].exists)
     add(&c->array[STATS], r->b, r->h, r->i, 0, r->stats, r->stats_off);
+  if (c->sums) {
+    add(&c->array[MOST], r->b, r->h, r->i, 0, r->most, r->stats_off);
+    add(&c->array[SUM], r->b, r->h, r->i, 0, r->sum, r->sum * r->stats_off);
+  }
 }
 
 static void backward(case_t *c, const row_t *r) {
@@ -127,16 +133,19 @@ static void backward(case_t *c, const row_t *r) {
   }
 }
 
+// A row beyond the length has a result of 0, and any statistics.
+static void unseen_row(case_t *c, const row_t *r) {
+  for (int a = STATS; a <= SUM; a++)
+    if (c->array[a].exists)
+      c->array[a].bound[index_of(&c->array[a], r->b, r->h, r->i, 0)] = INFINITY;
+}
+
 static void rows_run(case_t *c, void (*each)(case_t *c, const row_t *r)) {
   for (int64_t b = 0; b < c->b; b++)
     for (int64_t h = 0; h < c->h; h++)
       for (int64_t i = 0; i < c->s_q; i++) {
         row_t r = {.c = c, .b = b, .h = h, .g = h / (c->h / c->g), .i = i};
-        if (row_run(&r))
-          each(c, &r);
-        else if (c->array[STATS].exists) // beyond the length: anything
-          c->array[STATS].bound[index_of(&c->array[STATS], b, h, i, 0)] =
-              INFINITY;
+        (row_run(&r) ? each : unseen_row)(c, &r);
       }
 }
 
@@ -183,6 +192,8 @@ void case_compute(case_t *c) {
   values_draw(c, BIAS, 2);
   values_draw(c, D_O, 1);
   lengths_draw(c);
+  if (c->scale_in_memory)
+    c->array[SCALE].value[0] = c->scale;
   rows_run(c, forward);
   // The program gives what forward wrote.
   array_t *o = &c->array[O];
