@@ -21,8 +21,31 @@ static const sdg_graph_tensor_t *operand(const sdg_graph_t *graph,
   return tensor < 0 ? NULL : &graph->tensor[tensor];
 }
 
-// Forward: q k, weights v. Backward, in the order of cudnn-frontend: q k, the
-// weights and do, do v; the first that reads no result of another one is q k.
+static bool is_reshaped(const sdg_graph_t *graph, int tensor) {
+  for (int n = 0; n < graph->node_count; n++)
+    if ((int)graph->node[n].kind ==
+            CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR &&
+        sdg_graph_operand(&graph->node[n], AT(RESHAPE_YDESC)) == tensor)
+      return true;
+  return false;
+}
+
+// The gradients of keys and values are products of turned weights and slopes,
+// that of queries is one of slopes as they are.
+static const sdg_graph_node_t *queries_product(const sdg_graph_t *graph,
+                                               const sdg_graph_node_t *power) {
+  for (int i = 0; host_attention_product(graph, i); i++) {
+    const sdg_graph_node_t *product = host_attention_product(graph, i);
+    if (host_attention_comes_from(graph, product, power) &&
+        !is_reshaped(graph, sdg_graph_operand(product, AT(MATMUL_ADESC))))
+      return product;
+  }
+  return NULL;
+}
+
+// Forward: q k, weights v. Backward, in any order: q k, which the weights come
+// from; the weights and do; do v, the other one of tensors in memory; slopes
+// and q, slopes and k.
 static attention_t attention_of(const sdg_graph_t *graph,
                                 host_attention_kind_t kind) {
   attention_t a = {.graph = graph, .kind = kind};
@@ -41,7 +64,8 @@ static attention_t attention_of(const sdg_graph_t *graph,
     if (host_attention_comes_from(graph, power,
                                   host_attention_product(graph, i)))
       first_one = host_attention_product(graph, i);
-  last = host_attention_product(graph, kind == HOST_ATTENTION_FORWARD ? 1 : 4);
+  last = kind == HOST_ATTENTION_FORWARD ? host_attention_product(graph, 1)
+                                        : queries_product(graph, power);
   a.q = operand(graph, first_one, AT(MATMUL_ADESC));
   a.k = operand(graph, first_one, AT(MATMUL_BDESC));
   a.scores = operand(graph, first_one, AT(MATMUL_CDESC));

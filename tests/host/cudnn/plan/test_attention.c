@@ -63,6 +63,26 @@ START_TEST(attention_of_every_kind_is_taken) {
 }
 END_TEST
 
+/* The gradient of queries before that of keys, of which each has three
+ * operations in groups of heads. */
+START_TEST(gradients_are_taken_in_any_order) {
+  enum { EACH = 3 };
+  attend_t a = plain();
+  made_t m;
+  sdg_graph_node_t queries[EACH];
+  a.groups = 2;
+  case_seed(1);
+  (void)attend_backward(&m, &a);
+  sdg_graph_node_t *keys = m.graph.node + m.graph.node_count - 2 * EACH;
+  memcpy(queries, keys + EACH, sizeof queries);
+  memmove(keys + EACH, keys, sizeof queries);
+  memcpy(keys, queries, sizeof queries);
+  const char *text = host_plan_refuses(&m.graph);
+  ck_assert_msg(!text, "%s", text);
+  made_destroy(&m);
+}
+END_TEST
+
 // ---- what is refused -------------------------------------------------------
 
 typedef enum {
@@ -197,6 +217,7 @@ int main(void) {
   Suite *suite = suite_create("cudnn plan attention");
   TCase *tests = tcase_create("attention");
   tcase_add_loop_test(tests, attention_of_every_kind_is_taken, 0, 3);
+  tcase_add_test(tests, gradients_are_taken_in_any_order);
   tcase_add_loop_test(tests, attention_beyond_a_rule_is_refused_for_it, 0,
                       ROWS);
   suite_add_tcase(suite, tests);
