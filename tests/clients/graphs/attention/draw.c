@@ -150,7 +150,10 @@ case_t case_draw(uint64_t seed) {
   c.bias = (asked.bias || whole_bias) && c.kind != ONE;
   c.bias_each = draw_in(0, 1);
   c.bias_one = draw_in(0, 1);
-  c.d_bias = c.bias && c.kind == BACKWARD && draw_in(0, 1);
+  // Engines have the gradient of a bias where a scale is by value.
+  bool by_value = c.scaled && !c.scale_in_memory;
+  c.d_bias = draw_in(0, 1) && c.bias && c.kind == BACKWARD &&
+             (by_value || !asked.for_hopper);
   c.direct = c.d_bias || draw_in(0, 4) == 0;
   c.layout = (layout_t)draw_in(0, LAYOUTS - 1);
   if (c.layout == PACKED && (c.s_q != c.s_kv || c.d != c.d_v))
