@@ -64,7 +64,8 @@ void draft_add(draft_t *d, build_t op, const int *read, int reads, int y) {
   CHECK(d->ops == DRAFT_OPS || d->tensors == DRAFT_TENSORS);
   draft_op_t *made = &d->op[d->ops++];
   *made = (draft_op_t){.op = op, .reads = reads, .y = y};
-  memcpy(made->read, read, (size_t)reads * sizeof *read);
+  for (int i = 0; i < reads; i++)
+    made->read[i] = read[i];
 }
 
 void draft_pointwise(draft_t *d, cudnnPointwiseMode_t mode,
