@@ -86,23 +86,32 @@ bool sdg_fetch_returns(const sdg_tagging_t *tagging,
   return false;
 }
 
+sdg_status_t sdg_scatter_transfer(const sdg_tagging_t *tagging,
+                                  const sdg_placement_t *placement,
+                                  const sdg_placement_t *terms,
+                                  const sdg_box_t *need, const int64_t *period,
+                                  sdg_transfer_t *out) {
+  SDG_TRY(transfer_make(tagging, placement, terms, need, period, out));
+  sdg_transfer_reverse(out);
+  // The sender has an image's addends beyond the end of the dimension; the
+  // receiver adds them to the element itself.
+  for (int i = 0; i < out->sends; i++) {
+    sdg_message_t *image = &out->send[i];
+    image->box = sdg_box_shift(&image->box, image->shift);
+  }
+  for (int i = 0; i < out->recvs; i++)
+    memset(out->recv[i].shift, 0, sizeof out->recv[i].shift);
+  return SDG_OK;
+}
+
 sdg_status_t sdg_scatter_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                               const sdg_placement_t *placement,
                               const sdg_placement_t *terms,
                               const sdg_box_t *need, const int64_t *period,
                               int from, sdg_fetch_t *out) {
   *out = (sdg_fetch_t){.from = from, .into = SDG_SLAB_SCRATCH};
-  SDG_TRY(
-      transfer_make(tagging, placement, terms, need, period, &out->transfer));
-  sdg_transfer_reverse(&out->transfer);
-  // The sender has an image's addends beyond the end of the dimension; the
-  // receiver adds them to the element itself.
-  for (int i = 0; i < out->transfer.sends; i++) {
-    sdg_message_t *image = &out->transfer.send[i];
-    image->box = sdg_box_shift(&image->box, image->shift);
-  }
-  for (int i = 0; i < out->transfer.recvs; i++)
-    memset(out->transfer.recv[i].shift, 0, sizeof out->transfer.recv[i].shift);
+  SDG_TRY(sdg_scatter_transfer(tagging, placement, terms, need, period,
+                               &out->transfer));
   return messages_add(plan, out);
 }
 

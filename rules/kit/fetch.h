@@ -60,6 +60,13 @@ sdg_status_t sdg_scatter_back(sdg_plan_t *plan, const sdg_tagging_t *tagging,
                               const sdg_placement_t *terms,
                               const sdg_box_t *need, const int64_t *period,
                               int from, sdg_fetch_t *out) SDG_MUST_CHECK;
+/* The messages of sdg_scatter_back alone, for a caller that says where they
+ * arrive. */
+sdg_status_t sdg_scatter_transfer(const sdg_tagging_t *tagging,
+                                  const sdg_placement_t *placement,
+                                  const sdg_placement_t *terms,
+                                  const sdg_box_t *need, const int64_t *period,
+                                  sdg_transfer_t *out) SDG_MUST_CHECK;
 /* True if some rank of the tagging's group has addends for another rank. Every
  * rank gets the same answer. */
 bool sdg_fetch_returns(const sdg_tagging_t *tagging,
