@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers of one execution.
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "rules/graph/composite/composite.h"
 
-// Attention with another number below this one gives rows that see nothing
-// other results, which are of no use; above it, masked scores count.
-#define LOWEST (-FLT_MAX)
+// What scores that are not seen become is below all others: cudnn-frontend's
+// first versions take -2^30 for a window, later ones -inf. Above it, scores
+// that are not seen could count.
+#define LOWEST (-0x1p30)
 
 // NAN: the number is missing, or of a type that numbers do not have.
 static double number_of(const sdg_graph_t *graph, void *const *pointer, int t) {
@@ -50,9 +50,11 @@ static bool fill_read(const sdg_composite_t *c, const sdg_graph_t *graph,
   *out = -INFINITY;
   for (int i = 0; i < c->fills; i++) {
     double fill = number_of(graph, pointer, c->fill[i]);
-    if (!(fill <= (double)LOWEST) || (i > 0 && fill != (double)*out))
+    if (!(fill <= LOWEST))
       return false;
-    *out = (float)fill;
+    // Where every row sees something, each number of a graph does the same.
+    if (i == 0 || fill < (double)*out)
+      *out = (float)fill;
   }
   return true;
 }
