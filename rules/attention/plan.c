@@ -27,10 +27,16 @@ const char *sdg_attention_obstacle(const sdg_call_t *call,
 
 // ---- the plan --------------------------------------------------------------
 
+// What the section asks for; a strategy of graphs alone is none of these.
+static sdg_strategy_t asked_for(const sdg_attention_maker_t *m) {
+  return m->section->attention == SDG_STRATEGY_RING ? SDG_STRATEGY_AUTO
+                                                    : m->section->attention;
+}
+
 // Whether the plan shares heads. Uses only facts that are equal on all ranks,
 // so that all ranks choose alike.
 static sdg_status_t strategy_choose(sdg_attention_maker_t *m, bool *out_heads) {
-  sdg_strategy_t said = m->section->attention;
+  sdg_strategy_t said = asked_for(m);
   const char *why = sdg_attention_heads_obstacle(m);
   *out_heads =
       !why && (said == SDG_STRATEGY_HEADS ||
@@ -46,7 +52,7 @@ static sdg_status_t strategy_choose(sdg_attention_maker_t *m, bool *out_heads) {
 }
 
 static const char *reason(const sdg_attention_maker_t *m, bool open) {
-  if (m->section->attention != SDG_STRATEGY_AUTO)
+  if (asked_for(m) != SDG_STRATEGY_AUTO)
     return "asked for by 'strategy ='";
   if (!sdg_attention_heads_obstacle(m))
     return "auto: fetching the keys and values in the windows sends fewer "
@@ -74,7 +80,7 @@ static sdg_status_t plan_open(sdg_attention_maker_t *m, const char *strategy,
 static sdg_status_t plan_make(sdg_attention_maker_t *m, bool heads) {
   int64_t count =
       sdg_placement_extent(&m->side[SDG_ATTENTION_KEYS], SDG_SEQUENCE_TIME);
-  sdg_strategy_t said = m->section->attention;
+  sdg_strategy_t said = asked_for(m);
   bool open = said == SDG_STRATEGY_AUTO
                   ? m->band.left >= count - 1 || m->band.right >= count - 1
                   : said == SDG_STRATEGY_GATHER;

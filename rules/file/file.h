@@ -41,6 +41,7 @@ typedef enum sdg_dim {
   SDG_DIM_BATCH,
   SDG_DIM_M,
   SDG_DIM_K,
+  SDG_DIM_HEADS,
   SDG_DIM_COUNT, /* as a value: a dimension without a name */
 } sdg_dim_t;
 

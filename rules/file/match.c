@@ -7,7 +7,7 @@
 
 const char *sdg_dim_name(sdg_dim_t dim) {
   static const char *const names[SDG_DIM_COUNT] = {
-      "N", "C", "D", "H", "W", "SEQ", "HEAD", "BATCH", "M", "K",
+      "N", "C", "D", "H", "W", "SEQ", "HEAD", "BATCH", "M", "K", "HEADS",
   };
   return dim < SDG_DIM_COUNT ? names[dim] : "?";
 }
@@ -31,7 +31,9 @@ bool sdg_glob_names_product(const char *glob) {
 }
 
 int sdg_dim_index(sdg_family_t family, sdg_dim_t dim, int dims) {
-  if (sdg_family_dims(family) == SDG_FAMILY_SEQUENCE && dim == SDG_DIM_N)
+  sdg_family_dims_t names = sdg_family_dims(family);
+  if ((names == SDG_FAMILY_SEQUENCE || names == SDG_FAMILY_HEADS) &&
+      dim == SDG_DIM_N)
     dim = SDG_DIM_BATCH;
   for (int i = 0; i < dims; i++)
     if (dim != SDG_DIM_COUNT && sdg_dim_at(family, i, dims) == dim)
@@ -45,6 +47,8 @@ sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims) {
   // Time, batch, beam, and a vector of all heads' elements.
   static const sdg_dim_t sequence[] = {SDG_DIM_SEQ, SDG_DIM_BATCH,
                                        SDG_DIM_COUNT, SDG_DIM_HEAD};
+  static const sdg_dim_t heads[] = {SDG_DIM_BATCH, SDG_DIM_HEADS, SDG_DIM_SEQ,
+                                    SDG_DIM_HEAD};
   if (index < 0 || index >= dims)
     return SDG_DIM_COUNT;
   switch (sdg_family_dims(family)) {
@@ -52,6 +56,8 @@ sdg_dim_t sdg_dim_at(sdg_family_t family, int index, int dims) {
     return dims == 4 ? sequence[index] : SDG_DIM_COUNT;
   case SDG_FAMILY_PRODUCT:
     return index < 4 ? product[index] : SDG_DIM_COUNT;
+  case SDG_FAMILY_HEADS:
+    return dims == 4 ? heads[index] : SDG_DIM_COUNT;
   case SDG_FAMILY_IMAGE:
     break;
   }

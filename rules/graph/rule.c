@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/graph/attention/attention.h"
 #include "rules/graph/chain/call.h"
 #include "rules/graph/plan.h"
 #include "rules/graph/product/product.h"
@@ -64,6 +65,65 @@ static const sdg_op_shard_t sums = {.sums = all_sum};
 static const sdg_op_shard_t product = {
     .place = sdg_graph_product_place,
     .common = sdg_graph_product_common,
+};
+
+// By what it computes: pieces with other numbers of heads are other graphs.
+static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
+                                       size_t out_bytes) {
+  const sdg_composite_t *c = sdg_graph_call_execution(call)->pattern->attention;
+  snprintf(out, out_bytes, "%s%s%s%s%s%s%s%s", c->right ? "right bound " : "",
+           c->left ? "left bound " : "", c->bottom_right ? "bottom right " : "",
+           c->by_lengths ? "by lengths " : "", c->scale < 0 ? "" : "scale ",
+           c->tensor[SDG_COMPOSITE_STATS] < 0 ? "" : "stats ",
+           c->tensor[SDG_COMPOSITE_BIAS] < 0 ? "" : "bias ",
+           c->tensor[SDG_COMPOSITE_LENGTH_Q] < 0 ? "" : "lengths ");
+  return SDG_OK;
+}
+
+// What the ranks' programs state alike: a bottom right has lengths of pieces.
+static uint64_t attention_hash(const sdg_call_t *call) {
+  const sdg_graph_execution_t *execution = sdg_graph_call_execution(call);
+  const sdg_graph_pattern_t *p = execution->pattern;
+  sdg_composite_band_t band;
+  if (!sdg_composite_numbers(p->attention, p->graph, execution->pointer, &band))
+    return 0; // refused when the plan is made
+  uint64_t hash = sdg_hash_bytes(SDG_HASH_SEED, &band.scale, sizeof band.scale);
+  hash = sdg_hash_word(
+      hash, (uint64_t)band.right << 3 | (uint64_t)band.left << 2 |
+                (uint64_t)band.bottom_right << 1 | (uint64_t)band.by_lengths);
+  hash = sdg_hash_word(hash, (uint64_t)band.right_bound);
+  return sdg_hash_word(hash, (uint64_t)band.left_bound);
+}
+
+static uint32_t attention_values(const sdg_call_t *call) {
+  uint64_t hash = attention_hash(call);
+  return (uint32_t)(hash ^ hash >> 32);
+}
+
+// The numbers decide which keys travel.
+static int attention_key(const sdg_call_t *call, uint64_t *out) {
+  out[0] = sdg_graph_call_execution(call)->plan_generation;
+  out[1] = attention_hash(call);
+  return 2;
+}
+
+static const sdg_op_numbers_t attention_numbers = {
+    .changing = attention_values,
+};
+
+static const sdg_op_shard_t attention = {
+    .place = sdg_graph_attention_place,
+    .common = sdg_graph_attention_common,
+};
+
+const sdg_op_t sdg_op_graph_attention = {
+    .family = SDG_FAMILY_ATTENTION_GRAPH,
+    .describe = attention_describe,
+    .colocate = sdg_graph_attention_colocate,
+    .key = attention_key,
+    .plan = sdg_graph_attention_plan,
+    .numbers = &attention_numbers,
+    .shard = &attention,
 };
 
 #define GRAPH_OP(name, FAMILY, shard_, plan_, share_)                          \

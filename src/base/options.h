@@ -30,6 +30,7 @@ typedef enum sdg_strategy {
   SDG_STRATEGY_HALO,    /* attention */
   SDG_STRATEGY_HEADS,
   SDG_STRATEGY_GATHER,
+  SDG_STRATEGY_RING,
 } sdg_strategy_t;
 
 /* What a value means that cuBLAS computes from pieces. */

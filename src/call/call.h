@@ -27,6 +27,7 @@ typedef enum sdg_family_dims {
   SDG_FAMILY_IMAGE,    /* N C D H W */
   SDG_FAMILY_SEQUENCE, /* SEQ BATCH (beam) HEAD */
   SDG_FAMILY_PRODUCT,  /* M N K BATCH */
+  SDG_FAMILY_HEADS,    /* BATCH HEADS SEQ HEAD */
 } sdg_family_dims_t;
 
 /* Flags of families; families.def explains them. */

@@ -252,6 +252,7 @@ sdg_status_t companion_judge(const seen_call_t *call, const extents_t *tokens,
   case SDG_FAMILY_PRODUCT:
     product_judge(call, tokens, steps, out);
     break;
+  case SDG_FAMILY_HEADS: // a graph states its windows itself
   case SDG_FAMILY_IMAGE:
     tensors_judge(call, tokens, out);
     break;

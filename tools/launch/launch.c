@@ -55,8 +55,9 @@ static const struct argp_option launch_options[] = {
      0},
     {"parts", KEY_PARTS, "PARTS", 0,
      "agree (default), even, even/32, chunk, or sizes: 300,300,212,212", 0},
-    {"strategy", KEY_STRATEGY, "auto|repair|extend|adjoint|halo|heads|gather",
-     0, "How windows at inner borders, and attention, are computed", 0},
+    {"strategy", KEY_STRATEGY,
+     "auto|repair|extend|adjoint|halo|heads|gather|ring", 0,
+     "How windows at inner borders, and attention, are computed", 0},
     {"wrap", KEY_WRAP, "DIMS", 0, "Periodic dimensions, as in 'H W'", 0},
     {"window", KEY_WINDOW, "LEFT,RIGHT|global|local", 0,
      "Which keys a query of attention sees whose sequence is in pieces: so "

@@ -20,11 +20,31 @@ static sdg_family_t family_of(const sdg_graph_pattern_t *pattern) {
     return SDG_FAMILY_POOL_GRAPH;
   case SDG_GRAPH_PRODUCT:
     return SDG_FAMILY_MATMUL_GRAPH;
+  case SDG_GRAPH_ATTENTION:
+    return SDG_FAMILY_ATTENTION_GRAPH;
   case SDG_GRAPH_POINTWISE:
     return pattern->combines ? SDG_FAMILY_REDUCE_GRAPH
                              : SDG_FAMILY_POINTWISE_GRAPH;
   }
   return SDG_FAMILY_CONV_GRAPH;
+}
+
+// Whether a graph of attention has the tensor with its rows as columns.
+static bool is_turned(const sdg_graph_pattern_t *pattern, int t) {
+  const sdg_composite_t *attention = pattern->attention;
+  if (pattern->kind != SDG_GRAPH_ATTENTION)
+    return false;
+  for (int role = 0; role < SDG_COMPOSITE_ROLES; role++)
+    if (attention->tensor[role] == t)
+      return attention->turned[role];
+  return false;
+}
+
+// Exchanges the last two of `count` numbers.
+static void swap(int64_t *number, int count) {
+  int64_t last = number[count - 1];
+  number[count - 1] = number[count - 2];
+  number[count - 2] = last;
 }
 
 static sdg_status_t operand_init(const sdg_graph_execution_t *execution,
@@ -57,6 +77,10 @@ static sdg_status_t operand_init(const sdg_graph_execution_t *execution,
   };
   memcpy(out->extent, tensor->dim, sizeof(int64_t) * (size_t)tensor->rank);
   memcpy(out->stride, tensor->stride, sizeof(int64_t) * (size_t)tensor->rank);
+  if (is_turned(pattern, t)) {
+    swap(out->extent, tensor->rank);
+    swap(out->stride, tensor->rank);
+  }
   return SDG_OK;
 }
 
@@ -107,7 +131,8 @@ sdg_status_t sdg_graph_call_init(const sdg_graph_execution_t *execution,
   out->op_descriptor = NULL;
   out->op_generation = 0;
   bool product = pattern->kind == SDG_GRAPH_PRODUCT;
-  out->window = product ? NULL : &pattern->window;
+  out->window =
+      product || pattern->kind == SDG_GRAPH_ATTENTION ? NULL : &pattern->window;
   out->is_query = false;
   out->memory = NULL;
   out->result = 0;

@@ -352,12 +352,57 @@ static void window_fill(sdg_graph_pattern_t *p) {
   }
 }
 
+// The operands are the tensors of roles that have a meaning after the
+// execution, in the order of the roles.
+static const char *attention_find(sdg_graph_pattern_t *p) {
+  static const sdg_role_t roles[SDG_COMPOSITE_DELTA] = {
+      [SDG_COMPOSITE_Q] = SDG_ROLE_Q,
+      [SDG_COMPOSITE_K] = SDG_ROLE_K,
+      [SDG_COMPOSITE_V] = SDG_ROLE_V,
+      [SDG_COMPOSITE_O] = SDG_ROLE_O,
+      [SDG_COMPOSITE_STATS] = SDG_ROLE_STATS,
+      [SDG_COMPOSITE_BIAS] = SDG_ROLE_SCORES,
+      [SDG_COMPOSITE_LENGTH_Q] = SDG_ROLE_LENGTHS,
+      [SDG_COMPOSITE_LENGTH_KV] = SDG_ROLE_LENGTHS,
+      [SDG_COMPOSITE_DO] = SDG_ROLE_DO,
+      [SDG_COMPOSITE_DQ] = SDG_ROLE_DQ,
+      [SDG_COMPOSITE_DK] = SDG_ROLE_DK,
+      [SDG_COMPOSITE_DV] = SDG_ROLE_DV,
+  };
+  p->kind = SDG_GRAPH_ATTENTION;
+  p->name = p->attention->backward ? "attention_backward" : "attention";
+  p->main = -1;
+  for (int role = 0; role < SDG_COMPOSITE_DELTA; role++) {
+    int t = p->attention->tensor[role];
+    if (t < 0)
+      continue;
+    if (p->graph->tensor[t].uid < 0)
+      return "a tensor without a unique id";
+    operand_add(p, t, roles[role]);
+  }
+  p->result = -1;
+  return NULL;
+}
+
+// *out_is: whether the graph is attention. NULL, or what of it cannot be split.
+static const char *attention_read(sdg_graph_pattern_t *p, bool *out_is) {
+  p->attention = calloc(1, sizeof *p->attention);
+  if (!p->attention)
+    return *out_is = true, "too little memory to read it";
+  const char *lacks = sdg_composite_read(p->graph, out_is, p->attention);
+  return *out_is && !lacks ? attention_find(p) : lacks;
+}
+
 static const char *pattern_read(sdg_graph_pattern_t *p) {
+  bool attention;
   writers_find(p);
   p->name = sdg_graph_name(p->graph);
   p->hash = graph_hash(p->graph);
   if (p->graph->tensor_count > SDG_GRAPH_TENSORS_MAX)
     return "too many tensors";
+  const char *why = attention_read(p, &attention);
+  if (attention)
+    return why;
   const char *lacks = sdg_graph_main_find(p);
   if (!lacks)
     lacks = p->main < 0 ? pointwise_mark(p) : after_mark(p);
@@ -410,6 +455,7 @@ void sdg_graph_pattern_release(sdg_graph_pattern_t *p) {
     sdg_tag_forget(sdg_graph_product_key(p));
   sdg_graph_tagged_fini(p);
   sdg_graph_release(p->graph);
+  free(p->attention);
   free(p->tensor_levels);
   free(p->node_levels);
   free(p->writer);

@@ -10,6 +10,7 @@
 #ifndef SDG_RULES_GRAPH_CHAIN_PATTERN_H
 #define SDG_RULES_GRAPH_CHAIN_PATTERN_H
 
+#include "rules/graph/composite/composite.h"
 #include "src/base/status.h"
 #include "src/call/call.h"
 #include "src/call/tag.h"
@@ -36,6 +37,8 @@ typedef enum sdg_graph_kind {
   SDG_GRAPH_POOL_BACK, /* dx of dy, and of x and y; dx is `x`, dy is `y` */
   SDG_GRAPH_PRODUCT,   /* C of A and B, which are y, x and `w` */
   SDG_GRAPH_POINTWISE, /* none: pointwise ops and reductions alone */
+  SDG_GRAPH_ATTENTION, /* no chain: rules/graph/composite. Nothing of levels is
+                          set */
 } sdg_graph_kind_t;
 
 enum { SDG_GRAPH_TENSORS_MAX = 64 };
@@ -49,6 +52,7 @@ typedef struct sdg_graph_pattern {
   const char *lacks;
   uint64_t hash; /* of ops, parameters, types and connections; of no extents */
   sdg_graph_kind_t kind;
+  sdg_composite_t *attention; /* of this kind; owned */
   bool adds_old; /* the main op adds to old values of its result (beta) */
   int main;      /* the main op's node; -1: none */
   /* The main op's x, y and w; -1: none. Without a main op x and y are the

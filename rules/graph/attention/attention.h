@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs of attention (rules/graph/composite) in the shard view: what one call
+ * is, where its tensors are, and which keys its queries see. Inside rules/graph
+ * only.
+ *
+ * Tensors are (batch, heads, sequence, vector). Queries, outputs, statistics
+ * and their gradients are cut alike, and stay; keys and values may be cut
+ * otherwise, and travel. */
+#ifndef SDG_RULES_GRAPH_ATTENTION_H
+#define SDG_RULES_GRAPH_ATTENTION_H
+
+#include "rules/graph/attention/piece.h"
+#include "rules/graph/attention/sight.h"
+#include "rules/place/op.h"
+
+enum {
+  SDG_HEADED_BATCH,
+  SDG_HEADED_HEADS,
+  SDG_HEADED_SEQ,
+  SDG_HEADED_VECTOR,
+  SDG_HEADED_DIMS
+};
+
+/* Keys and values. */
+enum { SDG_KEYS, SDG_VALUES, SDG_SIDES };
+
+typedef struct sdg_graph_attention {
+  const sdg_call_t *call;
+  const sdg_tagging_t *tagging;
+  const sdg_graph_t *graph;
+  const sdg_composite_t *composite;
+  sdg_composite_band_t band; /* as this rank's program states it */
+  sdg_sight_t sight;         /* of the whole */
+  /* The call's operand of each role; -1: none. */
+  int operand[SDG_COMPOSITE_DELTA];
+  const sdg_placement_t *queries, *side[SDG_SIDES];
+  bool sequences; /* the sequence of queries or of keys is in pieces */
+  /* Where queries are computed: where they are, or, in "heads", each rank has
+   * whole sequences of some heads, by `by_heads`. */
+  const sdg_placement_t *work;
+  sdg_placement_t by_heads; /* owned */
+  sdg_plan_t *plan;
+  int slab[SDG_COMPOSITE_DELTA]; /* of the program's tensors; -1: none */
+  int refusal; /* cuDNN's status if it has no engine for a part; 0 */
+} sdg_graph_attention_t;
+
+/* ---- place.c: what the call is, and where its tensors are ---- */
+
+/* Fills all but the plan; the placements are those of the tagging, which has
+ * to outlive `out`. SDG_E_ATTENTION, SDG_E_ATTENTION_WINDOW,
+ * SDG_E_OPERANDS_DIFFER, SDG_E_ONE_EACH, the same on all ranks. */
+sdg_status_t
+sdg_graph_attention_open(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         sdg_graph_attention_t *out) SDG_MUST_CHECK;
+void sdg_graph_attention_fini(sdg_graph_attention_t *a);
+/* The box of queries that a rank computes, and of the keys or values that these
+ * see, out of the keys in `among`. Heads: those of the queries' groups. */
+sdg_box_t sdg_graph_attention_rows(const sdg_graph_attention_t *a, int rank);
+sdg_box_t sdg_graph_attention_need(const sdg_graph_attention_t *a, int side,
+                                   int rank, sdg_range_t among);
+/* What it is about keys that are seen out of `among`: bounds and ranges. */
+sdg_sight_block_t sdg_graph_attention_block(const sdg_graph_attention_t *a,
+                                            int rank, sdg_range_t among);
+
+/* A placement of vectors of this length, otherwise cut as `like`. */
+sdg_status_t sdg_graph_attention_like(const sdg_mesh_t *mesh,
+                                      const sdg_placement_t *like,
+                                      int64_t vector,
+                                      sdg_placement_t *out) SDG_MUST_CHECK;
+
+/* See place(), colocate() and common() of sdg_op_t. */
+sdg_status_t sdg_graph_attention_place(const sdg_call_t *call,
+                                       sdg_tagging_t *tagging) SDG_MUST_CHECK;
+struct sdg_colocation;
+sdg_status_t sdg_graph_attention_colocate(const sdg_call_t *call,
+                                          struct sdg_colocation *colocation,
+                                          int lead) SDG_MUST_CHECK;
+sdg_common_t sdg_graph_attention_common(const sdg_call_t *call,
+                                        const sdg_tagging_t *tagging,
+                                        int index);
+
+/* ---- compute.c: the sub-call of one piece ---- */
+
+/* Where a piece's tensor is: a box of a slab; slab -1: the piece has none. */
+typedef struct sdg_graph_attention_view {
+  int slab;
+  sdg_box_t box;
+  cudnnDataType_t type;
+} sdg_graph_attention_view_t;
+
+/* Adds the slabs of the program's tensors, a->slab; out[role]: all of each. */
+sdg_status_t
+sdg_graph_attention_operands(sdg_graph_attention_t *a,
+                             sdg_graph_attention_view_t *out) SDG_MUST_CHECK;
+/* Adds a piece on these tensors, and the step that runs it; a->refusal if no
+ * engine takes it. The views of all roles but those of Q, O, DO, DQ and STATS
+ * are in global coordinates of keys. */
+sdg_status_t
+sdg_graph_attention_add(sdg_graph_attention_t *a,
+                        const sdg_sight_block_t *block,
+                        const sdg_graph_attention_view_t *view) SDG_MUST_CHECK;
+
+/* ---- heads.c, fetch.c, ring.c: the strategies ---- */
+
+/* Why ranks cannot compute whole sequences of some heads; NULL: they can. */
+const char *sdg_graph_attention_heads_obstacle(const sdg_graph_attention_t *a);
+/* Makes a->by_heads the place of the work. Every rank has heads that are next
+ * to each other: whole groups that share keys and values, or some of one. */
+sdg_status_t
+sdg_graph_attention_by_heads(sdg_graph_attention_t *a) SDG_MUST_CHECK;
+/* All that a rank's piece reads is fetched at once. */
+sdg_status_t sdg_graph_attention_fetch(sdg_graph_attention_t *a) SDG_MUST_CHECK;
+/* Keys and values come piece by piece, and the results of the pieces are
+ * merged. Queries and keys are cut over the same axes. */
+sdg_status_t sdg_graph_attention_ring(sdg_graph_attention_t *a) SDG_MUST_CHECK;
+
+/* ---- plan.c ---- */
+
+/* See plan() of sdg_op_t. */
+sdg_op_plan_t sdg_graph_attention_plan SDG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds graphs of pointwise ops on rows, and runs them.
+#include "rules/graph/attention/rows.h"
+
+#include <stdlib.h>
+
+#include "rules/graph/descriptors.h"
+#include "rules/graph/piece.h"
+
+typedef sdg_graph_descriptors_t maker_t;
+typedef cudnnBackendDescriptor_t descriptor_t;
+
+// What a plan stores for one graph: its plan, and where its tensors are.
+typedef struct stored {
+  sdg_graph_piece_t *piece;
+  int slab[SDG_ROWS_TENSORS];
+  sdg_box_t box[SDG_ROWS_TENSORS];
+} stored_t;
+
+static void stored_destroy(void *op) {
+  stored_t *stored = op;
+  sdg_graph_piece_destroy(stored->piece);
+  free(stored);
+}
+
+static cudnnStatus_t stored_run(const sdg_subcall_run_t *run) {
+  const stored_t *stored = run->op;
+  void *pointer[SDG_ROWS_TENSORS];
+  for (int i = 0; i < stored->piece->slots; i++)
+    pointer[i] = sdg_exec_element(run->exec, stored->slab[i], &stored->box[i]);
+  return sdg_graph_piece_run(stored->piece, run->handle, pointer,
+                             run->workspace);
+}
+
+static descriptor_t tensor_make(maker_t *m, const sdg_rows_t *rows, int t) {
+  const sdg_rows_tensor_t *tensor = &rows->tensor[t];
+  int64_t columns = tensor->column ? 1 : rows->columns, uid = t + 1;
+  int64_t dim[] = {1, rows->rows, columns};
+  int64_t bytes =
+      columns * (int64_t)sdg_graph_type_bytes((cudnnDataType_t)tensor->type);
+  int64_t alignment = bytes % 16 ? 4 : 16; // a box may begin at any row
+  int64_t stride[] = {rows->rows * columns, columns, 1};
+  cudnnDataType_t type =
+      tensor->slab < 0 ? CUDNN_DATA_FLOAT : (cudnnDataType_t)tensor->type;
+  bool is_virtual = tensor->slab < 0;
+  descriptor_t d = sdg_graph_make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+#define SET(name, type, count, at)                                             \
+  sdg_graph_set(m, d, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, count, at)
+  SET(DATA_TYPE, DATA_TYPE, 1, &type);
+  SET(DIMENSIONS, INT64, 3, dim);
+  SET(STRIDES, INT64, 3, stride);
+  SET(UNIQUE_ID, INT64, 1, &uid);
+  SET(BYTE_ALIGNMENT, INT64, 1, &alignment);
+  SET(IS_VIRTUAL, BOOLEAN, 1, &is_virtual);
+#undef SET
+  sdg_graph_finalize(m, d);
+  return d;
+}
+
+static descriptor_t op_make(maker_t *m, const sdg_rows_op_t *op,
+                            const descriptor_t *tensor) {
+  cudnnDataType_t math = CUDNN_DATA_FLOAT;
+  descriptor_t how = sdg_graph_make(m, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  sdg_graph_set(m, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1,
+                &op->mode);
+  sdg_graph_set(m, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1,
+                &math);
+  sdg_graph_finalize(m, how);
+  descriptor_t d =
+      sdg_graph_make(m, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+#define SET(name, at)                                                          \
+  sdg_graph_set(m, d, CUDNN_ATTR_OPERATION_POINTWISE_##name,                   \
+                CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, at)
+  SET(PW_DESCRIPTOR, &how);
+  SET(XDESC, &tensor[op->x]);
+  if (op->b >= 0)
+    SET(BDESC, &tensor[op->b]);
+  SET(YDESC, &tensor[op->y]);
+#undef SET
+  sdg_graph_finalize(m, d);
+  return d;
+}
+
+static descriptor_t graph_make(maker_t *m, const sdg_rows_t *rows) {
+  descriptor_t tensor[SDG_ROWS_TENSORS], op[SDG_ROWS_OPS];
+  for (int t = 0; t < rows->tensors; t++)
+    tensor[t] = tensor_make(m, rows, t);
+  for (int i = 0; i < rows->ops; i++)
+    op[i] = op_make(m, &rows->op[i], tensor);
+  descriptor_t graph =
+      sdg_graph_make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  sdg_graph_set(m, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS,
+                CUDNN_TYPE_BACKEND_DESCRIPTOR, rows->ops, op);
+  sdg_graph_set(m, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE,
+                1, &m->handle);
+  sdg_graph_finalize(m, graph);
+  return graph;
+}
+
+sdg_status_t sdg_rows_add(sdg_plan_t *plan, const sdg_call_t *call,
+                          const sdg_rows_t *rows, int *io_refusal) {
+  const sdg_graph_execution_t *execution = sdg_graph_call_execution(call);
+  maker_t m = {.cudnn = sdg_cudnn_get(),
+               .handle = (cudnnHandle_t)(uintptr_t)call->handle};
+  stored_t *stored;
+  int64_t bytes = 0;
+  SDG_TRY(SDG_ALLOCATE(stored, 1, "a plan"));
+  sdg_status_t status = SDG_ALLOCATE(stored->piece, 1, "a plan");
+  if (status != SDG_OK) {
+    free(stored);
+    return status;
+  }
+  sdg_graph_piece_t *piece = stored->piece;
+  piece->plan = sdg_graph_plan_like(&m, graph_make(&m, rows), execution->plan,
+                                    execution->config, &bytes);
+  sdg_graph_descriptors_fini(&m, piece->plan);
+  if (m.status) {
+    *io_refusal = (int)m.status;
+    stored_destroy(stored);
+    return SDG_OK;
+  }
+  for (int t = 0; t < rows->tensors; t++) {
+    if (rows->tensor[t].slab < 0)
+      continue;
+    stored->slab[piece->slots] = rows->tensor[t].slab;
+    stored->box[piece->slots] = rows->tensor[t].box;
+    piece->uid[piece->slots++] = t + 1;
+  }
+  sdg_subcall_t sub = {.fn = stored_run,
+                       .op = stored,
+                       .op_destroy = stored_destroy,
+                       .workspace_bytes = (size_t)bytes};
+  return sdg_subcall_add(plan, &sub);
+}
