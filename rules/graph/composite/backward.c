@@ -29,6 +29,14 @@ static int turned_from(const sdg_reader_t *r, int t) {
 
 // ---- results ---------------------------------------------------------------
 
+// Whether a product has a result's extents, with all heads.
+static bool is_like(const sdg_reader_t *r, int product, int result) {
+  const int64_t *dim = r->graph->tensor[product].dim;
+  const int64_t *of = r->graph->tensor[result].dim;
+  return r->graph->tensor[product].rank == 4 && dim[0] == of[0] &&
+         dim[1] == r->scores[1] && dim[2] == of[2] && dim[3] == of[3];
+}
+
 // DQ is the product, or the sum that the product is added to.
 static bool dq_read(sdg_reader_t *r, int product) {
   for (int n = 0; n < r->graph->node_count; n++) {
@@ -38,7 +46,8 @@ static bool dq_read(sdg_reader_t *r, int product) {
         SDG_OPERAND(node, POINTWISE_XDESC) != product ||
         !sdg_reader_pointwise(r, y, CUDNN_POINTWISE_IDENTITY, SDG_READER_ANY))
       continue;
-    return (r->graph->tensor[product].is_virtual ||
+    return is_like(r, product, y) &&
+           (r->graph->tensor[product].is_virtual ||
             sdg_reader_role(r, SDG_COMPOSITE_DQ_SUM, product, false)) &&
            sdg_reader_role(r, SDG_COMPOSITE_DQ, y, false);
   }
@@ -54,7 +63,8 @@ static bool sums_read(sdg_reader_t *r, int product, sdg_composite_role_t role,
     if (SDG_OPERAND(node, REDUCTION_XDESC) != product ||
         !sdg_reader_reduction(r, y, CUDNN_REDUCE_TENSOR_ADD))
       continue;
-    return (r->graph->tensor[product].is_virtual ||
+    return is_like(r, product, y) &&
+           (r->graph->tensor[product].is_virtual ||
             sdg_reader_role(r, full, product, false)) &&
            sdg_reader_role(r, role, y, false);
   }

@@ -58,6 +58,7 @@ static int softmax_read(sdg_reader_t *r, int weights, softmax_t *out) {
             SDG_OPERAND(most, REDUCTION_XDESC) == scores &&
             sdg_reader_is_row(r, out->sum) && sdg_reader_is_row(r, out->most) &&
             sdg_reader_is_score(r, out->power) &&
+            sdg_reader_is_score(r, SDG_OPERAND(power, POINTWISE_XDESC)) &&
             r->graph->tensor[out->sum].type == CUDNN_DATA_FLOAT &&
             r->graph->tensor[out->most].type == CUDNN_DATA_FLOAT;
   return is ? scores : -1;
@@ -74,6 +75,7 @@ static bool stats_read(sdg_reader_t *r, const softmax_t *softmax) {
     const sdg_graph_node_t *of =
         sdg_reader_pointwise(r, log, CUDNN_POINTWISE_LOG, SDG_READER_SCORE);
     if (!of || SDG_OPERAND(of, POINTWISE_XDESC) != softmax->sum ||
+        !sdg_reader_is_row(r, log) || !sdg_reader_is_row(r, y) ||
         !sdg_reader_pointwise(r, y, CUDNN_POINTWISE_ADD, SDG_READER_SCORE))
       return sdg_reader_lacks(r, "statistics that are stated in another way");
     if (!r->graph->tensor[y].is_virtual &&

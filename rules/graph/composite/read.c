@@ -233,6 +233,18 @@ static bool reader_init(sdg_reader_t *r) {
   return true;
 }
 
+// Nodes are in topological order, but one may work in place.
+static bool order_check(sdg_reader_t *r) {
+  for (int n = 0; n < r->graph->node_count; n++)
+    for (int i = 0; i < r->graph->node[n].operand_count; i++) {
+      const sdg_graph_operand_t *operand = &r->graph->node[n].operand[i];
+      if (r->writer[operand->tensor] >= n &&
+          !sdg_graph_writes(&r->graph->node[n], operand->name))
+        return sdg_reader_lacks(r, "an op that works in place");
+    }
+  return true;
+}
+
 static bool kind_read(sdg_reader_t *r) {
   if (count_of(r->graph, CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) > 0)
     return sdg_reader_unified(r);
@@ -257,10 +269,13 @@ const char *sdg_composite_read(const sdg_graph_t *graph, bool *out_is,
   if (lacks)
     return lacks;
   sdg_reader_t r = {.graph = graph, .out = out};
-  if (reader_init(&r) && kind_read(&r) && all_is_known(&r) &&
-      (!extents_fit(&r) || !bias_fits(&r)))
+  // The first text stays: whatever is false without one is told here.
+  if (!(reader_init(&r) && order_check(&r) && kind_read(&r) &&
+        all_is_known(&r)))
+    sdg_reader_lacks(&r, "attention that is stated in another way");
+  else if (!extents_fit(&r) || !bias_fits(&r))
     sdg_reader_lacks(&r, "extents that do not fit");
-  if (!r.lacks && !types_fit(&r))
+  else if (!types_fit(&r))
     sdg_reader_lacks(&r, "statistics or lengths of another type");
   return r.lacks;
 }

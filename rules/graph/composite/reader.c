@@ -258,15 +258,15 @@ const sdg_graph_node_t *sdg_reader_turn(sdg_reader_t *r, int t) {
       written_by(r, t, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
   if (!node)
     return NULL;
+  int from = sdg_graph_operand(node, AT(RESHAPE_XDESC));
   const sdg_graph_tensor_t *y = &r->graph->tensor[t];
-  const sdg_graph_tensor_t *x =
-      &r->graph->tensor[sdg_graph_operand(node, AT(RESHAPE_XDESC))];
-  bool turns = node->operand_count == 2 && node->parameter_count == 0 &&
-               x->rank == 4 && y->rank == 4;
+  const sdg_graph_tensor_t *x = &r->graph->tensor[from < 0 ? t : from];
+  bool turns = from >= 0 && node->operand_count == 2 &&
+               node->parameter_count == 0 && x->rank == 4 && y->rank == 4;
   for (int d = 0; turns && d < 4; d++) {
-    int from = d < 2 ? d : 5 - d;
-    turns = y->dim[d] == x->dim[from] &&
-            (y->dim[d] == 1 || y->stride[d] == x->stride[from]);
+    int of = d < 2 ? d : 5 - d;
+    turns = y->dim[d] == x->dim[of] &&
+            (y->dim[d] == 1 || y->stride[d] == x->stride[of]);
   }
   if (!turns) {
     sdg_reader_lacks(r, "a reshape that is no transposition");

@@ -6,7 +6,7 @@
 
 #include "rules/vendor/vendor.h"
 #include "src/base/vendor.h"
-#include "tests/host/pieces/attention.h"
+#include "tests/unit/graph/attention/drawn.h"
 #include "tests/unit/random.h"
 
 __extension__ typedef _Float16 half_t;
@@ -168,7 +168,8 @@ static void piece_check(bool backward) {
   memory_create(&d, pointer);
   // Twice, with other numbers at the same addresses.
   for (int run = 0; run < 2; run++) {
-    REQUIRE(sdg_attention_piece_run(piece, handle_get(), pointer, &d.scale,
+    float scale = (float)d.scale;
+    REQUIRE(sdg_attention_piece_run(piece, handle_get(), pointer, &scale,
                                     workspace) == CUDNN_STATUS_SUCCESS);
     if (run == 0) {
       results_check(&d, pointer);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "tests/unit/graph/composite/forms.h"
+#include "tests/unit/graph/composite/meaning.h"
+#include "tests/unit/graph/composite/mutate.h"
 #include "tests/unit/harness.h"
 
 static const char *path;
@@ -27,6 +29,75 @@ START_TEST(recorded_graphs_are_what_the_program_asked_for) {
 }
 END_TEST
 
+static bool is_readable(const form_t *form, sdg_composite_t *out) {
+  bool is;
+  return !sdg_composite_read(form->graph, &is, out) && !out->unified;
+}
+
+START_TEST(recorded_graphs_compute_what_is_recognised) {
+  static form_t form[FORMS_MAX];
+  int forms = forms_read(path, form), read = 0;
+  for (int i = 0; i < forms; i++) {
+    sdg_composite_t composite;
+    program_t program;
+    if (!is_readable(&form[i], &composite))
+      continue;
+    read++;
+    program_create(&program, form[i].graph, &composite);
+    REQUIRE_MSG(meaning_of(form[i].graph, &program) == MEANING_RIGHT, "%s %s",
+                form[i].version, form[i].name);
+    program_destroy(&program);
+  }
+  forms_free(form, forms);
+  ck_assert_int_gt(read, 0);
+}
+END_TEST
+
+typedef struct judge {
+  const form_t *form;
+  const program_t *program;
+  int refused, right, wrong;
+} judge_t;
+
+static void judge_mutant(const sdg_graph_t *mutant, const char *text, bool must,
+                         void *of) {
+  judge_t *judge = of;
+  meaning_t meaning = meaning_of(mutant, judge->program);
+  judge->refused += meaning == MEANING_REFUSED;
+  judge->right += meaning == MEANING_RIGHT && !must;
+  if (meaning == MEANING_REFUSED || (meaning == MEANING_RIGHT && !must))
+    return;
+  if (judge->wrong++ < 10)
+    printf("# %s %s: %s: recognised%s\n", judge->form->version,
+           judge->form->name, text,
+           meaning == MEANING_WRONG ? ", and computes something else" : "");
+}
+
+START_TEST(mutants_are_refused_or_mean_what_is_recognised) {
+  static form_t form[FORMS_MAX];
+  int forms = forms_read(path, form);
+  judge_t judge = {NULL, NULL, 0, 0, 0};
+  for (int i = 0; i < forms; i++) {
+    sdg_composite_t composite;
+    program_t program;
+    if (!is_readable(&form[i], &composite))
+      continue;
+    program_create(&program, form[i].graph, &composite);
+    judge.form = &form[i];
+    judge.program = &program;
+    mutate(form[i].graph, judge_mutant, &judge);
+    program_destroy(&program);
+  }
+  forms_free(form, forms);
+  printf("# %d mutants refused, %d mean what is recognised\n", judge.refused,
+         judge.right);
+  fflush(stdout); // Check ends the process without
+  ck_assert_int_gt(judge.right, 0);
+  ck_assert_int_gt(judge.refused, 100 * forms);
+  ck_assert_int_eq(judge.wrong, 0);
+}
+END_TEST
+
 int main(int argc, char **argv) {
   if (argc != 2)
     return EXIT_FAILURE;
@@ -34,6 +105,8 @@ int main(int argc, char **argv) {
   Suite *suite = suite_create("graph_composite");
   TCase *tcase = tcase_create("all");
   tcase_add_test(tcase, recorded_graphs_are_what_the_program_asked_for);
+  tcase_add_test(tcase, recorded_graphs_compute_what_is_recognised);
+  tcase_add_test(tcase, mutants_are_refused_or_mean_what_is_recognised);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
 }

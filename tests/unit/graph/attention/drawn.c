@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random pieces of attention, and what they must compute.
-#include "tests/host/pieces/attention.h"
+#include "tests/unit/graph/attention/drawn.h"
 
 #include <math.h>
 #include <string.h>
@@ -148,8 +148,8 @@ static bool is_seen(const drawn_t *d, int64_t b, int64_t row, int64_t column) {
   const sdg_attention_shape_t *s = &d->shape;
   return row < length_of(d, SDG_COMPOSITE_LENGTH_Q, b, s->queries) &&
          column < length_of(d, SDG_COMPOSITE_LENGTH_KV, b, s->keys) &&
-         (!s->right || row + s->right_bound >= column) &&
-         (!s->left || column + s->left_bound > row);
+         (!s->right || row + d->shift[b] + s->right_bound >= column) &&
+         (!s->left || column + s->left_bound > row + d->shift[b]);
 }
 
 #define AT(value, role, row, column)                                           \
@@ -161,7 +161,7 @@ static double score_of(const drawn_t *d, int64_t b, int64_t h, int64_t i,
   double score = 0;
   for (int64_t e = 0; e < s->depth; e++)
     score += AT(d->value, Q, i, e) * AT(d->value, K, j, e);
-  score *= s->scales ? (double)d->scale : 1;
+  score *= s->scales ? d->scale : 1;
   return score +
          (s->tensor[SDG_COMPOSITE_BIAS].there ? AT(d->value, BIAS, i, j) : 0);
 }
@@ -205,7 +205,7 @@ static void row_backward(const drawn_t *d, int64_t b, int64_t h, int64_t i,
       AT(out, DV, j, e) += weight * AT(d->value, DO, i, e);
       slope += AT(d->value, DO, i, e) * AT(d->value, V, j, e);
     }
-    slope *= weight * (s->scales ? (double)d->scale : 1);
+    slope *= weight * (s->scales ? d->scale : 1);
     for (int64_t e = 0; e < s->depth; e++) {
       AT(out, DK, j, e) += slope * AT(d->value, Q, i, e);
       AT(out, DQ, i, e) += slope * AT(d->value, K, j, e);
@@ -250,7 +250,7 @@ static double input_draw(const sdg_attention_shape_t *s, int role) {
 void drawn_create(drawn_t *d, bool backward) {
   memset(d, 0, sizeof *d);
   shape_draw(&d->shape, backward);
-  d->scale = (float)random_real();
+  d->scale = drawn_round(CUDNN_DATA_FLOAT, random_real());
   for (int role = 0; role < SDG_COMPOSITE_ROLES; role++) {
     int64_t elements = drawn_elements(&d->shape, role);
     if (!d->shape.tensor[role].there)

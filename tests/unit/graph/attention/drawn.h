@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random pieces of attention, and the float64 loops that judge them. */
-#ifndef SDG_TESTS_HOST_PIECES_ATTENTION_H
-#define SDG_TESTS_HOST_PIECES_ATTENTION_H
+#ifndef SDG_TESTS_UNIT_GRAPH_ATTENTION_DRAWN_H
+#define SDG_TESTS_UNIT_GRAPH_ATTENTION_DRAWN_H
 
 #include "rules/graph/attention/piece.h"
 
@@ -10,7 +10,9 @@
  * those that the tensor's type has. */
 typedef struct drawn {
   sdg_attention_shape_t shape;
-  float scale;
+  double scale;
+  /* Added to a row's number before bounds are; of each sequence. */
+  int64_t shift[8];
   double *value[SDG_COMPOSITE_ROLES];
 } drawn_t;
 
