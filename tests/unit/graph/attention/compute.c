@@ -186,10 +186,10 @@ static bool node_compute(const arrays_t *a, const sdg_graph_node_t *node) {
     int t = node->operand[i].tensor;
     if (a->graph->tensor[t].rank != 4)
       return false;
-    if (sdg_graph_writes(node, node->operand[i].name))
+    if (sdg_graph_writes(node, node->operand[i].name) && !a->value[t])
       a->value[t] = calloc((size_t)compute_elements(&a->graph->tensor[t]),
                            sizeof(double));
-    else if (!a->value[t])
+    if (!a->value[t])
       return false;
   }
   switch ((int)node->kind) {
