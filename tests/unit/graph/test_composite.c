@@ -98,6 +98,39 @@ START_TEST(mutants_are_refused_or_mean_what_is_recognised) {
 }
 END_TEST
 
+START_TEST(numbers_are_refused_or_mean_what_is_recognised) {
+  static const double numbers[] = {-100, -1, 0, 0.5, 1, 2, 16};
+  static form_t form[FORMS_MAX];
+  int forms = forms_read(path, form), counts[3] = {0};
+  for (int i = 0; i < forms; i++) {
+    const sdg_graph_t *graph = form[i].graph;
+    sdg_composite_t composite;
+    program_t program;
+    if (!is_readable(&form[i], &composite))
+      continue;
+    program_create(&program, graph, &composite);
+    for (int t = 0; t < graph->tensor_count; t++)
+      for (size_t k = 0;
+           program.pointer[t] && k < sizeof numbers / sizeof *numbers; k++) {
+        const sdg_graph_tensor_t *tensor = &graph->tensor[t];
+        double right = program.value[t][0];
+        if (tensor->type == CUDNN_DATA_INT32 && numbers[k] == 0.5)
+          continue;
+        program_number(&program, tensor, t, numbers[k]);
+        meaning_t meaning = meaning_of(graph, &program);
+        REQUIRE_MSG(meaning != MEANING_WRONG, "%s %s: %g in tensor %d",
+                    form[i].version, form[i].name, numbers[k], t);
+        counts[meaning]++;
+        program_number(&program, tensor, t, right);
+      }
+    program_destroy(&program);
+  }
+  forms_free(form, forms);
+  ck_assert_int_gt(counts[MEANING_REFUSED], 0);
+  ck_assert_int_gt(counts[MEANING_RIGHT], 0);
+}
+END_TEST
+
 int main(int argc, char **argv) {
   if (argc != 2)
     return EXIT_FAILURE;
@@ -107,6 +140,7 @@ int main(int argc, char **argv) {
   tcase_add_test(tcase, recorded_graphs_are_what_the_program_asked_for);
   tcase_add_test(tcase, recorded_graphs_compute_what_is_recognised);
   tcase_add_test(tcase, mutants_are_refused_or_mean_what_is_recognised);
+  tcase_add_test(tcase, numbers_are_refused_or_mean_what_is_recognised);
   suite_add_tcase(suite, tcase);
   return harness_run(suite);
 }

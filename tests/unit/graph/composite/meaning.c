@@ -54,6 +54,15 @@ static bool is_written(const sdg_graph_t *graph, int t) {
   return false;
 }
 
+void program_number(program_t *p, const sdg_graph_tensor_t *tensor, int t,
+                    double number) {
+  p->value[t][0] = number;
+  if (tensor->type == CUDNN_DATA_INT32)
+    p->number[t].i32 = (int32_t)number;
+  else
+    p->number[t].f32 = (float)number;
+}
+
 void program_create(program_t *p, const sdg_graph_t *graph,
                     const sdg_composite_t *c) {
   memset(p, 0, sizeof *p);
@@ -71,10 +80,7 @@ void program_create(program_t *p, const sdg_graph_t *graph,
     if (!tensor->is_by_value)
       continue;
     p->pointer[t] = &p->number[t];
-    if (tensor->type == CUDNN_DATA_INT32)
-      p->number[t].i32 = (int32_t)p->value[t][0];
-    else
-      p->number[t].f32 = (float)p->value[t][0];
+    program_number(p, tensor, t, p->value[t][0]);
   }
 }
 

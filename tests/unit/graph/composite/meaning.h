@@ -21,6 +21,9 @@ typedef struct program {
  * those that cudnn-frontend passes. */
 void program_create(program_t *program, const sdg_graph_t *graph,
                     const sdg_composite_t *composite);
+/* Another number of a by-value tensor. */
+void program_number(program_t *program, const sdg_graph_tensor_t *tensor,
+                    int index, double number);
 void program_destroy(program_t *program);
 
 typedef enum meaning {
