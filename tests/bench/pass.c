@@ -50,12 +50,11 @@ static int convolutions(int count) {
 
 static build_t plan_make(void) {
   static const int64_t dim[BUILD_DIMS] = {8, 8, 8, 8}, w_dim[] = {8, 8, 1, 1};
-  build_t conv = build_conv(1, 0), x, w, y, op, made;
+  build_t x, w, y, op, made;
   x = build_tensor(1, CUDNN_DATA_FLOAT, dim, 16);
   w = build_tensor(2, CUDNN_DATA_FLOAT, w_dim, 16);
   y = build_tensor(3, CUDNN_DATA_FLOAT, dim, 16);
-  op = build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-  BUILD_CONV(op, FORWARD, X, W, Y, x, w, y, conv);
+  op = build_conv(BUILD_FORWARD, 1, 0, x, w, y);
   build_t graph = build_graph(NULL, &op, 1);
   build_t engine = build_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   BUILD_GIVE(engine, ENGINE_OPERATION_GRAPH, graph);

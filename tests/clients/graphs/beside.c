@@ -85,45 +85,27 @@ static void multiply(graph_t *g, tensor_t *x, tensor_t *b, tensor_t *y) {
 
 // y is the sum of x.
 static void sum(graph_t *g, tensor_t *x, tensor_t *y) {
-  build_t how = build_create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-  build_t op = build_create(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  cudnnReduceTensorOp_t add = CUDNN_REDUCE_TENSOR_ADD;
-  BUILD_SET(how, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1, &add);
-  BUILD_SET(how, REDUCTION_COMP_TYPE, DATA_TYPE, 1, &type);
-  CHECK(cudnnBackendFinalize(how));
-  BUILD_GIVE(op, OPERATION_REDUCTION_DESC, how);
-  BUILD_GIVE(op, OPERATION_REDUCTION_XDESC, graph_tensor(g, x));
-  BUILD_GIVE(op, OPERATION_REDUCTION_YDESC, graph_tensor(g, y));
-  CHECK(cudnnBackendFinalize(op));
-  build_destroy(how);
-  g->op[g->ops++] = op;
+  build_t from = graph_tensor(g, x);
+  g->op[g->ops++] =
+      build_reduction(CUDNN_REDUCE_TENSOR_ADD, from, graph_tensor(g, y));
   y->value[0] = 0;
   for (int64_t i = 0; i < count_of(x); i++)
     y->value[0] += x->value[i];
 }
 
 static void run(graph_t *g) {
-  build_t config[BUILD_CONFIGS], plan = NULL;
   build_t graph = build_graph(g->handle, g->op, g->ops);
   int64_t uid[TENSORS], bytes = 0;
-  void *pointer[TENSORS], *space;
-  int64_t configs = build_configs(graph, CUDNN_HEUR_MODE_A, config);
-  for (int64_t i = 0; i < configs; i++) {
-    if (!plan)
-      plan = build_plan(g->handle, config[i], &bytes);
-    build_destroy(config[i]);
-  }
+  void *pointer[TENSORS];
+  build_t plan = build_first_plan(g->handle, graph, CUDNN_HEUR_MODE_A, &bytes);
   CHECK(!plan);
   for (int i = 0; i < g->tensors; i++) {
     uid[i] = i + 1;
     pointer[i] = g->tensor[i]->device;
     build_destroy(g->made[i]);
   }
-  CHECK(cudaMalloc(&space, (size_t)bytes + 1));
-  CHECK(build_execute(g->handle, plan, uid, pointer, g->tensors, space));
+  CHECK(build_execute_once(g->handle, plan, uid, pointer, g->tensors, bytes));
   CHECK(cudaDeviceSynchronize());
-  CHECK(cudaFree(space));
   build_destroy(plan);
   build_destroy(graph);
   g->tensors = g->ops = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs of cuDNN's backend API in few lines, for the programs of this folder.
  * The order of calls is that of the 0.x builders of cudnn-frontend, which
- * PyTorch and XLA use for convolutions. A failed call ends the program. */
+ * PyTorch and XLA use for convolutions. A failed call ends the program. What is
+ * returned is the caller's, who destroys it. */
 #ifndef SDG_TESTS_CLIENTS_GRAPHS_BUILD_H
 #define SDG_TESTS_CLIENTS_GRAPHS_BUILD_H
 
@@ -13,13 +14,8 @@
 
 typedef cudnnBackendDescriptor_t build_t;
 
-enum { BUILD_DIMS = 4, BUILD_SPATIAL = 2 };
-
-static inline build_t build_create(cudnnBackendDescriptorType_t kind) {
-  build_t made;
-  CHECK(cudnnBackendCreateDescriptor(kind, &made));
-  return made;
-}
+build_t build_create(cudnnBackendDescriptorType_t kind);
+void build_destroy(build_t descriptor);
 
 #define BUILD_SET(to, name, type, count, from)                                 \
   CHECK(cudnnBackendSetAttribute(to, CUDNN_ATTR_##name, CUDNN_TYPE_##type,     \
@@ -33,141 +29,99 @@ static inline build_t build_create(cudnnBackendDescriptorType_t kind) {
   CHECK(cudnnBackendGetAttribute(from, CUDNN_ATTR_##name, CUDNN_TYPE_##type,   \
                                  room, out_count, to))
 
-static inline void build_destroy(build_t descriptor) {
-  CHECK(cudnnBackendDestroyDescriptor(descriptor));
-}
+/* ---- tensors -------------------------------------------------------------
+ */
 
-/* Channels last. A negative uid: virtual. */
-static inline build_t build_tensor(int64_t uid, cudnnDataType_t type,
-                                   const int64_t dim[BUILD_DIMS],
-                                   int64_t alignment) {
-  build_t made = build_create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  const int64_t stride[] = {dim[1] * dim[2] * dim[3], 1, dim[1] * dim[3],
-                            dim[1]};
-  bool is_virtual = uid < 0;
-  BUILD_SET(made, TENSOR_DATA_TYPE, DATA_TYPE, 1, &type);
-  BUILD_SET(made, TENSOR_DIMENSIONS, INT64, BUILD_DIMS, dim);
-  BUILD_SET(made, TENSOR_STRIDES, INT64, BUILD_DIMS, stride);
-  BUILD_SET(made, TENSOR_UNIQUE_ID, INT64, 1, &uid);
-  BUILD_SET(made, TENSOR_BYTE_ALIGNMENT, INT64, 1, &alignment);
-  BUILD_SET(made, TENSOR_IS_VIRTUAL, BOOLEAN, 1, &is_virtual);
-  CHECK(cudnnBackendFinalize(made));
-  return made;
-}
+enum { BUILD_DIMS = 4 };
 
-static inline build_t build_conv(int64_t stride, int64_t padding) {
-  build_t made = build_create(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-  const int64_t spatial = BUILD_SPATIAL, one[] = {1, 1};
-  const int64_t steps[] = {stride, stride}, pads[] = {padding, padding};
-  BUILD_SET(made, CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, &type);
-  BUILD_SET(made, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1, &mode);
-  BUILD_SET(made, CONVOLUTION_SPATIAL_DIMS, INT64, 1, &spatial);
-  BUILD_SET(made, CONVOLUTION_PRE_PADDINGS, INT64, BUILD_SPATIAL, pads);
-  BUILD_SET(made, CONVOLUTION_POST_PADDINGS, INT64, BUILD_SPATIAL, pads);
-  BUILD_SET(made, CONVOLUTION_DILATIONS, INT64, BUILD_SPATIAL, one);
-  BUILD_SET(made, CONVOLUTION_FILTER_STRIDES, INT64, BUILD_SPATIAL, steps);
-  CHECK(cudnnBackendFinalize(made));
-  return made;
-}
+/* Four dimensions, channels last. A negative uid: virtual. */
+build_t build_tensor(int64_t uid, cudnnDataType_t type,
+                     const int64_t dim[BUILD_DIMS], int64_t alignment);
 
-/* The result is that of cudnnConvolutionForward, BackwardData or
- * BackwardFilter: alpha 1, beta 0. */
-#define BUILD_CONV(made, kind, x, w, y, x_, w_, y_, conv)                      \
-  BUILD_CONV_ADD(made, kind, x, w, y, x_, w_, y_, conv, 0)
-#define BUILD_CONV_ADD(made, kind, x, w, y, x_, w_, y_, conv, beta)            \
-  do {                                                                         \
-    const float one_ = 1, zero_ = (beta);                                      \
-    BUILD_GIVE(made, OPERATION_CONVOLUTION_##kind##_##x, x_);                  \
-    BUILD_GIVE(made, OPERATION_CONVOLUTION_##kind##_##w, w_);                  \
-    BUILD_GIVE(made, OPERATION_CONVOLUTION_##kind##_##y, y_);                  \
-    BUILD_GIVE(made, OPERATION_CONVOLUTION_##kind##_CONV_DESC, conv);          \
-    BUILD_SET(made, OPERATION_CONVOLUTION_##kind##_ALPHA, FLOAT, 1, &one_);    \
-    BUILD_SET(made, OPERATION_CONVOLUTION_##kind##_BETA, FLOAT, 1, &zero_);    \
-    CHECK(cudnnBackendFinalize(made));                                         \
-  } while (0)
+typedef enum { BUILD_REAL, BUILD_VIRTUAL, BUILD_BY_VALUE } build_place_t;
+
+/* Any dimensions and strides, aligned to 16 bytes. */
+build_t build_strided(int64_t uid, cudnnDataType_t type, int64_t dims,
+                      const int64_t *dim, const int64_t *stride,
+                      build_place_t place);
+
+/* ---- ops, which compute in float unless they say a type ------------------
+ */
+
+/* Of a convolution or a pooling; `size` is of poolings only. */
+typedef struct {
+  int64_t dims; /* 1 to 3 */
+  int64_t size[3], pre[3], post[3], stride[3], dilation[3];
+} build_window_t;
+
+/* In two dimensions, alike in both. */
+build_window_t build_window(int64_t size, int64_t stride, int64_t padding);
+
+/* What cudnnConvolutionForward, BackwardData or BackwardFilter computes: y, x
+ * or w. */
+typedef enum { BUILD_FORWARD, BUILD_DATA, BUILD_FILTER } build_conv_t;
+
+/* In two dimensions; alpha 1, beta 0. */
+build_t build_conv(build_conv_t what, int64_t stride, int64_t padding,
+                   build_t x, build_t w, build_t y);
+/* With any window, and `beta` times what was there. */
+build_t build_conv_add(build_conv_t what, const build_window_t *window,
+                       build_t x, build_t w, build_t y, float beta);
+/* The descriptor of a convolution, for programs that make the op themselves. */
+build_t build_conv_how(const build_window_t *window);
+
+/* Padding is -infinity for maxima, 0 elsewhere. `indices` may be NULL. */
+build_t build_pool(cudnnResampleMode_t mode, const build_window_t *window,
+                   build_t x, build_t y, build_t indices);
+/* The gradient of a maximum is by indices, or else by x and y; others need
+ * neither (NULL). */
+build_t build_pool_back(cudnnResampleMode_t mode, const build_window_t *window,
+                        build_t dy, build_t indices, build_t x, build_t y,
+                        build_t dx);
 
 /* y = mode(x, b); b NULL for functions of x alone. */
-static inline build_t build_pointwise(cudnnPointwiseMode_t mode, build_t x,
-                                      build_t b, build_t y) {
-  build_t how = build_create(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  build_t made = build_create(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  BUILD_SET(how, POINTWISE_MODE, POINTWISE_MODE, 1, &mode);
-  BUILD_SET(how, POINTWISE_MATH_PREC, DATA_TYPE, 1, &type);
-  CHECK(cudnnBackendFinalize(how));
-  BUILD_GIVE(made, OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-  BUILD_GIVE(made, OPERATION_POINTWISE_XDESC, x);
-  if (b)
-    BUILD_GIVE(made, OPERATION_POINTWISE_BDESC, b);
-  BUILD_GIVE(made, OPERATION_POINTWISE_YDESC, y);
-  CHECK(cudnnBackendFinalize(made));
-  build_destroy(how);
-  return made;
-}
+build_t build_pointwise(cudnnPointwiseMode_t mode, build_t x, build_t b,
+                        build_t y);
+/* dx of dy and of the function's x. */
+build_t build_pointwise_back(cudnnPointwiseMode_t mode, build_t dy, build_t x,
+                             build_t dx);
+/* Computes in this type, with t; axis: of GEN_INDEX, else -1. */
+build_t build_pointwise_as(cudnnPointwiseMode_t mode, cudnnDataType_t type,
+                           int64_t axis, build_t x, build_t b, build_t t,
+                           build_t y);
+
+build_t build_reduction(cudnnReduceTensorOp_t op, build_t x, build_t y);
+build_t build_statistics(build_t x, build_t sum, build_t squares);
+build_t build_product(build_t a, build_t b, build_t c);
+/* limit: tensors with numbers of rows, columns and terms, which may be NULL. */
+build_t build_product_within(build_t a, build_t b, build_t c,
+                             const build_t limit[3]);
+
+/* ---- graphs and plans ----------------------------------------------------
+ */
 
 /* Destroys the operations: the graph holds them. */
-static inline build_t build_graph(cudnnHandle_t handle, build_t *ops,
-                                  int64_t count) {
-  build_t made = build_create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  BUILD_SET(made, OPERATIONGRAPH_HANDLE, HANDLE, 1, &handle);
-  BUILD_SET(made, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, count, ops);
-  CHECK(cudnnBackendFinalize(made));
-  for (int64_t i = 0; i < count; i++)
-    build_destroy(ops[i]);
-  return made;
-}
+build_t build_graph(cudnnHandle_t handle, build_t *ops, int64_t count);
 
 enum { BUILD_CONFIGS = 64 };
 
-/* What a heuristic proposes; the caller destroys the configurations. */
-static inline int64_t build_configs(build_t graph, cudnnBackendHeurMode_t mode,
-                                    build_t out[BUILD_CONFIGS]) {
-  build_t heuristic = build_create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  int64_t count, fetched;
-  BUILD_GIVE(heuristic, ENGINEHEUR_OPERATION_GRAPH, graph);
-  BUILD_SET(heuristic, ENGINEHEUR_MODE, HEUR_MODE, 1, &mode);
-  CHECK(cudnnBackendFinalize(heuristic));
-  BUILD_GET(heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, 0, &count, NULL);
-  if (count > BUILD_CONFIGS)
-    count = BUILD_CONFIGS;
-  for (int64_t i = 0; i < count; i++)
-    out[i] = build_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  BUILD_GET(heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, count, &fetched,
-            out);
-  for (int64_t i = fetched; i < count; i++)
-    build_destroy(out[i]);
-  build_destroy(heuristic);
-  return fetched;
-}
-
+/* What a heuristic proposes. */
+int64_t build_configs(build_t graph, cudnnBackendHeurMode_t mode,
+                      build_t out[BUILD_CONFIGS]);
 /* NULL if no plan can be made of the configuration. */
-static inline build_t build_plan(cudnnHandle_t handle, build_t config,
-                                 int64_t *out_workspace) {
-  build_t plan = build_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  BUILD_SET(plan, EXECUTION_PLAN_HANDLE, HANDLE, 1, &handle);
-  BUILD_GIVE(plan, EXECUTION_PLAN_ENGINE_CONFIG, config);
-  if (cudnnBackendFinalize(plan) != CUDNN_STATUS_SUCCESS) {
-    build_destroy(plan);
-    return NULL;
-  }
-  BUILD_GET(plan, EXECUTION_PLAN_WORKSPACE_SIZE, INT64, 1, NULL, out_workspace);
-  return plan;
-}
+build_t build_plan(cudnnHandle_t handle, build_t config,
+                   int64_t *out_workspace);
+/* The plan of the first configuration that has one, or NULL. */
+build_t build_first_plan(cudnnHandle_t handle, build_t graph,
+                         cudnnBackendHeurMode_t mode, int64_t *out_workspace);
 
 /* A variant pack is made anew for each execution. */
-static inline cudnnStatus_t build_execute(cudnnHandle_t handle, build_t plan,
-                                          const int64_t *uids, void **pointers,
-                                          int64_t count, void *workspace) {
-  build_t pack = build_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  BUILD_SET(pack, VARIANT_PACK_DATA_POINTERS, VOID_PTR, count, pointers);
-  BUILD_SET(pack, VARIANT_PACK_UNIQUE_IDS, INT64, count, uids);
-  BUILD_SET(pack, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, &workspace);
-  CHECK(cudnnBackendFinalize(pack));
-  cudnnStatus_t status = cudnnBackendExecute(handle, plan, pack);
-  build_destroy(pack);
-  return status;
-}
+cudnnStatus_t build_execute(cudnnHandle_t handle, build_t plan,
+                            const int64_t *uids, void **pointers, int64_t count,
+                            void *workspace);
+/* With a workspace of so many bytes for this execution alone. */
+cudnnStatus_t build_execute_once(cudnnHandle_t handle, build_t plan,
+                                 const int64_t *uids, void **pointers,
+                                 int64_t count, int64_t workspace_bytes);
 
 #endif

@@ -12,20 +12,13 @@ enum { ROWS_MAX = 12, STEPS = 6 };
 static build_t plan_make(cudnnHandle_t handle, int64_t rows,
                          int64_t *out_bytes) {
   const int64_t dim[] = {1, 1, rows, 1}, w_dim[] = {1, 1, 3, 3};
-  build_t conv = build_conv(1, 1), config[BUILD_CONFIGS], plan = NULL;
   build_t x = build_tensor(1, CUDNN_DATA_FLOAT, dim, 4),
           w = build_tensor(2, CUDNN_DATA_FLOAT, w_dim, 4),
           y = build_tensor(3, CUDNN_DATA_FLOAT, dim, 4);
-  build_t op =
-      build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-  BUILD_CONV(op, FORWARD, X, W, Y, x, w, y, conv);
+  build_t op = build_conv(BUILD_FORWARD, 1, 1, x, w, y);
   build_t graph = build_graph(handle, &op, 1);
-  int64_t configs = build_configs(graph, CUDNN_HEUR_MODE_INSTANT, config);
-  for (int64_t i = 0; i < configs; i++) {
-    if (!plan)
-      plan = build_plan(handle, config[i], out_bytes);
-    build_destroy(config[i]);
-  }
+  build_t plan =
+      build_first_plan(handle, graph, CUDNN_HEUR_MODE_INSTANT, out_bytes);
   CHECK(!plan);
   return plan;
 }

@@ -24,7 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/clients/graphs/build.h"
+#include "tests/clients/graphs/readback.h"
 
 enum { A, B, Y, BIAS, Z, SUM, SCALE, TENSORS };
 enum { BATCH, ROWS, COLUMNS, DIMS };
@@ -168,68 +168,26 @@ static double sum_at(const int64_t *at) {
 
 // ---- the graph -------------------------------------------------------------
 
-static build_t describe(int64_t uid, const int64_t *dim, bool is_virtual,
-                        bool by_value) {
-  build_t made = build_create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  const int64_t stride[] = {dim[ROWS] * dim[COLUMNS], dim[COLUMNS], 1},
-                alignment = 16;
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  BUILD_SET(made, TENSOR_DATA_TYPE, DATA_TYPE, 1, &type);
-  BUILD_SET(made, TENSOR_DIMENSIONS, INT64, DIMS, dim);
-  BUILD_SET(made, TENSOR_STRIDES, INT64, DIMS, stride);
-  BUILD_SET(made, TENSOR_UNIQUE_ID, INT64, 1, &uid);
-  BUILD_SET(made, TENSOR_BYTE_ALIGNMENT, INT64, 1, &alignment);
-  BUILD_SET(made, TENSOR_IS_VIRTUAL, BOOLEAN, 1, &is_virtual);
-  BUILD_SET(made, TENSOR_IS_BY_VALUE, BOOLEAN, 1, &by_value);
-  CHECK(cudnnBackendFinalize(made));
-  return made;
-}
-
-static build_t multiply(build_t a, build_t b, build_t c) {
-  build_t by = build_create(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-  build_t made = build_create(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  BUILD_SET(by, MATMUL_COMP_TYPE, DATA_TYPE, 1, &type);
-  CHECK(cudnnBackendFinalize(by));
-  BUILD_GIVE(made, OPERATION_MATMUL_DESC, by);
-  BUILD_GIVE(made, OPERATION_MATMUL_ADESC, a);
-  BUILD_GIVE(made, OPERATION_MATMUL_BDESC, b);
-  BUILD_GIVE(made, OPERATION_MATMUL_CDESC, c);
-  CHECK(cudnnBackendFinalize(made));
-  build_destroy(by);
-  return made;
-}
-
-static build_t sum_of(build_t x, build_t y) {
-  build_t by = build_create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-  build_t made = build_create(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  cudnnReduceTensorOp_t op = CUDNN_REDUCE_TENSOR_ADD;
-  BUILD_SET(by, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1, &op);
-  BUILD_SET(by, REDUCTION_COMP_TYPE, DATA_TYPE, 1, &type);
-  CHECK(cudnnBackendFinalize(by));
-  BUILD_GIVE(made, OPERATION_REDUCTION_DESC, by);
-  BUILD_GIVE(made, OPERATION_REDUCTION_XDESC, x);
-  BUILD_GIVE(made, OPERATION_REDUCTION_YDESC, y);
-  CHECK(cudnnBackendFinalize(made));
-  build_destroy(by);
-  return made;
+static build_t describe(int64_t uid, const int64_t *dim, build_place_t place) {
+  const int64_t stride[] = {dim[ROWS] * dim[COLUMNS], dim[COLUMNS], 1};
+  return build_strided(uid, CUDNN_DATA_FLOAT, DIMS, dim, stride, place);
 }
 
 static build_t graph_make(cudnnHandle_t handle) {
   build_t made[TENSORS], between[VIRTUAL], op[8];
   int ops = 0;
   for (int t = 0; t < TENSORS; t++)
-    made[t] = describe(t + 1, tensor[t].dim, false, t == SCALE);
+    made[t] = describe(t + 1, tensor[t].dim,
+                       t == SCALE ? BUILD_BY_VALUE : BUILD_REAL);
   for (int i = 0; i < VIRTUAL; i++)
-    between[i] = describe(100 + i, tensor[Y].dim, true, false);
-  op[ops++] = multiply(made[A], made[B], between[0]);
+    between[i] = describe(100 + i, tensor[Y].dim, BUILD_VIRTUAL);
+  op[ops++] = build_product(made[A], made[B], between[0]);
   if (is_how("two")) {
     int64_t square[] = {tensor[B].dim[0], tensor[B].dim[2], tensor[B].dim[2]};
-    build_t second = describe(50, square, true, false);
+    build_t second = describe(50, square, BUILD_VIRTUAL);
     op[ops++] =
         build_pointwise(CUDNN_POINTWISE_IDENTITY, made[SCALE], NULL, second);
-    op[ops++] = multiply(between[0], second, made[Y]);
+    op[ops++] = build_product(between[0], second, made[Y]);
     build_destroy(second);
   } else {
     op[ops++] = build_pointwise(CUDNN_POINTWISE_MUL, between[0], made[SCALE],
@@ -240,27 +198,13 @@ static build_t graph_make(cudnnHandle_t handle) {
         build_pointwise(CUDNN_POINTWISE_ADD, between[2], made[Z], between[3]);
     op[ops++] =
         build_pointwise(CUDNN_POINTWISE_RELU_FWD, between[3], NULL, made[Y]);
-    op[ops++] = sum_of(made[Y], made[SUM]);
+    op[ops++] = build_reduction(CUDNN_REDUCE_TENSOR_ADD, made[Y], made[SUM]);
   }
   for (int t = 0; t < TENSORS; t++)
     build_destroy(made[t]);
   for (int i = 0; i < VIRTUAL; i++)
     build_destroy(between[i]);
   return build_graph(handle, op, ops);
-}
-
-// The plan that the text of `plan`, which is destroyed, describes.
-static build_t read_again(cudnnHandle_t handle, build_t plan) {
-  static char text[1 << 16];
-  int64_t bytes = 0;
-  BUILD_GET(plan, EXECUTION_PLAN_JSON_REPRESENTATION, CHAR, sizeof text, &bytes,
-            text);
-  build_destroy(plan);
-  build_t made = build_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  BUILD_SET(made, EXECUTION_PLAN_HANDLE, HANDLE, 1, &handle);
-  BUILD_SET(made, EXECUTION_PLAN_JSON_REPRESENTATION, CHAR, bytes, text);
-  CHECK(cudnnBackendFinalize(made));
-  return made;
 }
 
 static void tag(void) {
@@ -302,18 +246,16 @@ static cudnnStatus_t capture(cudnnHandle_t handle, build_t plan,
 }
 
 static cudnnStatus_t execute(cudnnHandle_t handle) {
-  build_t graph = graph_make(handle), config[BUILD_CONFIGS], plan = NULL;
-  int64_t configs = build_configs(graph, CUDNN_HEUR_MODE_A, config), bytes = 0;
-  int64_t uid[TENSORS];
+  int64_t bytes = 0, uid[TENSORS];
+  build_t graph = graph_make(handle);
+  build_t plan = build_first_plan(handle, graph, CUDNN_HEUR_MODE_A, &bytes);
   void *pointer[TENSORS], *workspace;
-  for (int64_t i = 0; i < configs; i++) {
-    if (!plan)
-      plan = build_plan(handle, config[i], &bytes);
-    build_destroy(config[i]);
-  }
   CHECK(!plan);
-  if (is_how("text"))
-    plan = read_again(handle, plan);
+  if (is_how("text")) {
+    build_t written = plan;
+    plan = build_through_text(handle, written);
+    build_destroy(written);
+  }
   for (int t = 0; t < TENSORS; t++) {
     uid[t] = t + 1;
     pointer[t] = t == SCALE ? &scale : tensor[t].device;

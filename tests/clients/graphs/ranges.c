@@ -11,25 +11,16 @@
 
 static build_t plan_of(cudnnHandle_t handle, const layer_t *l,
                        int64_t *out_bytes) {
-  build_t tensor[3], config[BUILD_CONFIGS], plan = NULL;
+  build_t tensor[3];
   for (int t = LAYER_X; t <= LAYER_Y; t++)
     tensor[t] = build_tensor(t + 1, CUDNN_DATA_FLOAT, l->dim[t], 16);
-  build_t conv = build_conv(l->stride, l->padding);
-  build_t op =
-      build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-  BUILD_CONV(op, FORWARD, X, W, Y, tensor[LAYER_X], tensor[LAYER_W],
-             tensor[LAYER_Y], conv);
+  build_t op = build_conv(BUILD_FORWARD, l->stride, l->padding, tensor[LAYER_X],
+                          tensor[LAYER_W], tensor[LAYER_Y]);
   build_t graph = build_graph(handle, &op, 1);
-  int64_t configs = build_configs(graph, CUDNN_HEUR_MODE_A, config);
-  for (int64_t i = 0; i < configs; i++) {
-    if (!plan)
-      plan = build_plan(handle, config[i], out_bytes);
-    build_destroy(config[i]);
-  }
+  build_t plan = build_first_plan(handle, graph, CUDNN_HEUR_MODE_A, out_bytes);
   CHECK(!plan);
   for (int t = LAYER_X; t <= LAYER_Y; t++)
     build_destroy(tensor[t]);
-  build_destroy(conv);
   build_destroy(graph);
   return plan;
 }

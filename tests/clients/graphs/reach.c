@@ -74,6 +74,8 @@ static void functions_find(const char *how) {
 #define cudnnBackendExecute           found.cudnnBackendExecute_at
 #define main                          torch_main
 int torch_main(int count, char **words);
+#include "tests/clients/graphs/build.c"
+#include "tests/clients/graphs/plan.c"
 #include "tests/clients/graphs/torch.c"
 #undef main
 

@@ -38,26 +38,19 @@ static build_t described(const tensor_t *t) {
 // Destroys the ops.
 static cudnnStatus_t run(cudnnHandle_t handle, build_t *op, int64_t ops,
                          const tensor_t *const *tensor, int64_t tensors) {
-  build_t graph = build_graph(handle, op, ops), config[BUILD_CONFIGS];
-  build_t plan = NULL;
+  build_t graph = build_graph(handle, op, ops);
   int64_t bytes = 0, uid[4];
-  void *pointer[4], *space;
-  int64_t configs = build_configs(graph, CUDNN_HEUR_MODE_INSTANT, config);
-  for (int64_t i = 0; i < configs; i++) {
-    if (!plan)
-      plan = build_plan(handle, config[i], &bytes);
-    build_destroy(config[i]);
-  }
+  void *pointer[4];
+  build_t plan =
+      build_first_plan(handle, graph, CUDNN_HEUR_MODE_INSTANT, &bytes);
   CHECK(!plan);
   for (int64_t i = 0; i < tensors; i++) {
     uid[i] = tensor[i]->uid;
     pointer[i] = tensor[i]->device;
   }
-  CHECK(cudaMalloc(&space, (size_t)bytes + 1));
   cudnnStatus_t status =
-      build_execute(handle, plan, uid, pointer, tensors, space);
+      build_execute_once(handle, plan, uid, pointer, tensors, bytes);
   CHECK(cudaDeviceSynchronize());
-  CHECK(cudaFree(space));
   build_destroy(plan);
   build_destroy(graph);
   return status;
@@ -66,34 +59,18 @@ static cudnnStatus_t run(cudnnHandle_t handle, build_t *op, int64_t ops,
 // s = sum over rows and columns of conv(x, w)
 static cudnnStatus_t squeeze(cudnnHandle_t handle, const tensor_t *x,
                              const tensor_t *w, const tensor_t *s) {
-  build_t conv = build_conv(1, 0), in = described(x), filter = described(w),
-          sum = described(s);
+  build_t in = described(x), filter = described(w), sum = described(s);
   build_t between = build_tensor(-1, CUDNN_DATA_FLOAT, x->dim, 16);
-  build_t how = build_create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-  cudnnReduceTensorOp_t add = CUDNN_REDUCE_TENSOR_ADD;
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  BUILD_SET(how, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1, &add);
-  BUILD_SET(how, REDUCTION_COMP_TYPE, DATA_TYPE, 1, &type);
-  CHECK(cudnnBackendFinalize(how));
-  build_t op[2] = {
-      build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR),
-      build_create(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)};
-  BUILD_CONV(op[0], FORWARD, X, W, Y, in, filter, between, conv);
-  BUILD_GIVE(op[1], OPERATION_REDUCTION_DESC, how);
-  BUILD_GIVE(op[1], OPERATION_REDUCTION_XDESC, between);
-  BUILD_GIVE(op[1], OPERATION_REDUCTION_YDESC, sum);
-  CHECK(cudnnBackendFinalize(op[1]));
+  build_t op[] = {build_conv(BUILD_FORWARD, 1, 0, in, filter, between),
+                  build_reduction(CUDNN_REDUCE_TENSOR_ADD, between, sum)};
   return run(handle, op, 2, (const tensor_t *const[]){x, w, s}, 3);
 }
 
 // dw = gradient of a 1x1 convolution of s whose result has the gradient dy
 static cudnnStatus_t excite_gradient(cudnnHandle_t handle, const tensor_t *s,
                                      const tensor_t *dy, const tensor_t *dw) {
-  build_t conv = build_conv(1, 0), in = described(s), out = described(dy),
-          filter = described(dw);
-  build_t op = build_create(
-      CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
-  BUILD_CONV(op, BWD_FILTER, X, DW, DY, in, filter, out, conv);
+  build_t op = build_conv(BUILD_FILTER, 1, 0, described(s), described(dw),
+                          described(dy));
   return run(handle, &op, 1, (const tensor_t *const[]){s, dy, dw}, 3);
 }
 
@@ -106,13 +83,11 @@ static cudnnStatus_t scaled(cudnnHandle_t handle, float number) {
   tensor_t s = tensor_make(4, 1, 1, 1, zero);
   s.dim[1] = 1;
   CHECK(cudaMemcpy(s.device, &number, sizeof number, cudaMemcpyHostToDevice));
-  build_t conv = build_conv(1, 1), in = described(&x), out = described(&y);
-  build_t filter = described(&w), factor = described(&s);
   build_t between = build_tensor(-1, CUDNN_DATA_FLOAT, x.dim, 16);
-  build_t op[2] = {
-      build_pointwise(CUDNN_POINTWISE_MUL, in, factor, between),
-      build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)};
-  BUILD_CONV(op[1], FORWARD, X, W, Y, between, filter, out, conv);
+  build_t op[] = {
+      build_pointwise(CUDNN_POINTWISE_MUL, described(&x), described(&s),
+                      between),
+      build_conv(BUILD_FORWARD, 1, 1, between, described(&w), described(&y))};
   return run(handle, op, 2, (const tensor_t *const[]){&x, &y, &w, &s}, 4);
 }
 

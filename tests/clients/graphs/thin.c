@@ -28,50 +28,23 @@ static float value_of(int tensor, int64_t row, int64_t rows, int64_t channel) {
   return (float)(3 * row + channel);
 }
 
-static build_t pooling(void) {
-  build_t how = build_create(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  cudnnResampleMode_t mode = CUDNN_RESAMPLE_MAXPOOL;
-  cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN;
-  cudnnPaddingMode_t border = CUDNN_NEG_INF_PAD;
-  const int64_t spatial = BUILD_SPATIAL, window[] = {3, 1}, pad[] = {1, 0},
-                one[] = {1, 1};
-  BUILD_SET(how, RESAMPLE_MODE, RESAMPLE_MODE, 1, &mode);
-  BUILD_SET(how, RESAMPLE_COMP_TYPE, DATA_TYPE, 1, &type);
-  BUILD_SET(how, RESAMPLE_NAN_PROPAGATION, NAN_PROPOGATION, 1, &nan);
-  BUILD_SET(how, RESAMPLE_PADDING_MODE, PADDING_MODE, 1, &border);
-  BUILD_SET(how, RESAMPLE_SPATIAL_DIMS, INT64, 1, &spatial);
-  BUILD_SET(how, RESAMPLE_WINDOW_DIMS, INT64, spatial, window);
-  BUILD_SET(how, RESAMPLE_PRE_PADDINGS, INT64, spatial, pad);
-  BUILD_SET(how, RESAMPLE_POST_PADDINGS, INT64, spatial, pad);
-  BUILD_SET(how, RESAMPLE_STRIDES, INT64, spatial, one);
-  CHECK(cudnnBackendFinalize(how));
-  return how;
-}
-
 static build_t plan_of(cudnnHandle_t handle, int64_t rows, int64_t *out_bytes) {
-  build_t op = build_create(CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR);
-  build_t how = pooling(), tensor[TENSORS], config[BUILD_CONFIGS], plan = NULL;
+  static const build_window_t window = {.dims = 2,
+                                        .size = {3, 1},
+                                        .pre = {1, 0},
+                                        .post = {1, 0},
+                                        .stride = {1, 1}};
+  build_t tensor[TENSORS];
   const int64_t dim[] = {1, CHANNELS, rows, 1};
   for (int t = 0; t < TENSORS; t++)
     tensor[t] = build_tensor(t + 1, CUDNN_DATA_FLOAT, dim, 4);
-  BUILD_GIVE(op, OPERATION_RESAMPLE_BWD_DESC, how);
-  BUILD_GIVE(op, OPERATION_RESAMPLE_BWD_DXDESC, tensor[DX]);
-  BUILD_GIVE(op, OPERATION_RESAMPLE_BWD_DYDESC, tensor[DY]);
-  BUILD_GIVE(op, OPERATION_RESAMPLE_BWD_XDESC, tensor[X]);
-  BUILD_GIVE(op, OPERATION_RESAMPLE_BWD_YDESC, tensor[Y]);
-  CHECK(cudnnBackendFinalize(op));
+  build_t op = build_pool_back(CUDNN_RESAMPLE_MAXPOOL, &window, tensor[DY],
+                               NULL, tensor[X], tensor[Y], tensor[DX]);
   build_t graph = build_graph(handle, &op, 1);
-  int64_t configs = build_configs(graph, CUDNN_HEUR_MODE_A, config);
-  for (int64_t i = 0; i < configs; i++) {
-    if (!plan)
-      plan = build_plan(handle, config[i], out_bytes);
-    build_destroy(config[i]);
-  }
+  build_t plan = build_first_plan(handle, graph, CUDNN_HEUR_MODE_A, out_bytes);
   CHECK(!plan);
   for (int t = 0; t < TENSORS; t++)
     build_destroy(tensor[t]);
-  build_destroy(how);
   build_destroy(graph);
   return plan;
 }
@@ -82,7 +55,7 @@ int main(void) {
   int64_t first = rank == 0 ? 0 : 1 + MANY * (rank - 1);
   const int64_t uid[] = {1, 2, 3, 4};
   float value[MANY * CHANNELS];
-  void *pointer[TENSORS], *space;
+  void *pointer[TENSORS];
   cudnnHandle_t handle;
   CHECK(cudnnCreate(&handle));
   size_t size = (size_t)(rows * CHANNELS) * sizeof *value;
@@ -94,8 +67,7 @@ int main(void) {
     CHECK(cudaMemcpy(pointer[t], value, size, cudaMemcpyHostToDevice));
   }
   build_t plan = plan_of(handle, rows, &bytes);
-  CHECK(cudaMalloc(&space, (size_t)bytes + 1));
-  CHECK(build_execute(handle, plan, uid, pointer, TENSORS, space));
+  CHECK(build_execute_once(handle, plan, uid, pointer, TENSORS, bytes));
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaMemcpy(value, pointer[DX], size, cudaMemcpyDeviceToHost));
   for (int64_t i = 0; i < rows * CHANNELS; i++)
@@ -103,7 +75,6 @@ int main(void) {
   build_destroy(plan);
   for (int t = 0; t < TENSORS; t++)
     CHECK(cudaFree(pointer[t]));
-  CHECK(cudaFree(space));
   CHECK(cudnnDestroy(handle));
   return EXIT_SUCCESS;
 }

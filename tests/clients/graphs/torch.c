@@ -33,44 +33,30 @@ static build_t tensor_of(const layer_t *l, int t) {
 
 static build_t plain_graph(cudnnHandle_t handle, const layer_t *l,
                            layer_what_t what) {
-  build_t conv = build_conv(l->stride, l->padding);
   build_t x = tensor_of(l, LAYER_X), w = tensor_of(l, LAYER_W),
-          y = tensor_of(l, LAYER_Y), op;
-  switch (what) {
-  case LAYER_DATA:
-    op = build_create(
-        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
-    BUILD_CONV(op, BWD_DATA, DX, W, DY, x, w, y, conv);
-    break;
-  case LAYER_FILTER:
-    op = build_create(
-        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
-    BUILD_CONV(op, BWD_FILTER, X, DW, DY, x, w, y, conv);
-    break;
-  default:
-    op = build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-    BUILD_CONV(op, FORWARD, X, W, Y, x, w, y, conv);
-  }
+          y = tensor_of(l, LAYER_Y);
+  build_t op = build_conv(what == LAYER_DATA     ? BUILD_DATA
+                          : what == LAYER_FILTER ? BUILD_FILTER
+                                                 : BUILD_FORWARD,
+                          l->stride, l->padding, x, w, y);
   build_t graph = build_graph(handle, &op, 1);
   build_destroy(x);
   build_destroy(w);
   build_destroy(y);
-  build_destroy(conv);
   return graph;
 }
 
 // conv -> + z -> + bias -> relu
 static build_t fused_graph(cudnnHandle_t handle, const layer_t *l) {
-  build_t conv = build_conv(l->stride, l->padding), tensor[LAYER_TENSORS];
+  build_t tensor[LAYER_TENSORS];
   for (int t = 0; t < LAYER_TENSORS; t++)
     tensor[t] = tensor_of(l, t);
   build_t between[3];
   for (int i = 0; i < 3; i++)
     between[i] = build_tensor(-1 - i, CUDNN_DATA_FLOAT, l->dim[LAYER_Y], 16);
-  build_t ops[4] = {
-      build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)};
-  BUILD_CONV(ops[0], FORWARD, X, W, Y, tensor[LAYER_X], tensor[LAYER_W],
-             between[0], conv);
+  build_t ops[4];
+  ops[0] = build_conv(BUILD_FORWARD, l->stride, l->padding, tensor[LAYER_X],
+                      tensor[LAYER_W], between[0]);
   ops[1] = build_pointwise(CUDNN_POINTWISE_ADD, between[0], tensor[LAYER_Z],
                            between[1]);
   ops[2] = build_pointwise(CUDNN_POINTWISE_ADD, between[1], tensor[LAYER_BIAS],
@@ -81,7 +67,6 @@ static build_t fused_graph(cudnnHandle_t handle, const layer_t *l) {
     build_destroy(tensor[t]);
   for (int i = 0; i < 3; i++)
     build_destroy(between[i]);
-  build_destroy(conv);
   return build_graph(handle, ops, 4);
 }
 
@@ -129,7 +114,7 @@ static bool plan_run(cudnnHandle_t handle, build_t plan, int64_t workspace,
   static const int order[] = {LAYER_X, LAYER_Y, LAYER_W, LAYER_Z, LAYER_BIAS};
   int count = what == LAYER_FUSED ? 5 : 3;
   int64_t ids[5];
-  void *pointers[5], *space = NULL;
+  void *pointers[5];
   for (int i = 0; i < count; i++) {
     ids[i] = uids[order[i]];
     pointers[i] = l->device[order[i]];
@@ -142,12 +127,8 @@ static bool plan_run(cudnnHandle_t handle, build_t plan, int64_t workspace,
       pointers[i] = l->device[LAYER_Y];
     }
   }
-  if (workspace)
-    CHECK(cudaMalloc(&space, (size_t)workspace));
-  cudnnStatus_t status =
-      build_execute(handle, plan, ids, pointers, count, space);
-  CHECK(cudaFree(space));
-  return status == CUDNN_STATUS_SUCCESS;
+  return build_execute_once(handle, plan, ids, pointers, count, workspace) ==
+         CUDNN_STATUS_SUCCESS;
 }
 
 // The number of plans that were executed.

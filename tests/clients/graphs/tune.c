@@ -17,16 +17,13 @@ typedef struct {
 } tuned_t;
 
 static build_t graph_of(cudnnHandle_t handle, const layer_t *l) {
-  build_t conv = build_conv(l->stride, l->padding), tensor[3];
+  build_t tensor[3];
   for (int t = LAYER_X; t <= LAYER_Y; t++)
     tensor[t] = build_tensor(t + 1, CUDNN_DATA_FLOAT, l->dim[t], 16);
-  build_t op =
-      build_create(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-  BUILD_CONV(op, FORWARD, X, W, Y, tensor[LAYER_X], tensor[LAYER_W],
-             tensor[LAYER_Y], conv);
+  build_t op = build_conv(BUILD_FORWARD, l->stride, l->padding, tensor[LAYER_X],
+                          tensor[LAYER_W], tensor[LAYER_Y]);
   for (int t = LAYER_X; t <= LAYER_Y; t++)
     build_destroy(tensor[t]);
-  build_destroy(conv);
   return build_graph(handle, &op, 1);
 }
 

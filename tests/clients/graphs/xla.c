@@ -17,7 +17,8 @@ static const int64_t uids[TENSORS] = {1, 2, 3, 4};
 
 // relu(conv(x, w) + bias)
 static build_t graph_of(cudnnHandle_t handle, const layer_t *l) {
-  build_t conv = build_conv(l->stride, l->padding), tensor[TENSORS];
+  const build_window_t window = build_window(0, l->stride, l->padding);
+  build_t conv = build_conv_how(&window), tensor[TENSORS];
   for (int i = 0; i < TENSORS; i++)
     tensor[i] = build_tensor(uids[i], CUDNN_DATA_FLOAT, l->dim[order[i]], 32);
   build_t sum = build_tensor(-10, CUDNN_DATA_FLOAT, l->dim[LAYER_Y], 32);
@@ -44,15 +45,10 @@ static build_t graph_of(cudnnHandle_t handle, const layer_t *l) {
 
 static cudnnStatus_t run(cudnnHandle_t handle, build_t plan, int64_t workspace,
                          const layer_t *l) {
-  void *pointers[TENSORS], *space = NULL;
+  void *pointers[TENSORS];
   for (int i = 0; i < TENSORS; i++)
     pointers[i] = l->device[order[i]];
-  if (workspace)
-    CHECK(cudaMalloc(&space, (size_t)workspace));
-  cudnnStatus_t status =
-      build_execute(handle, plan, uids, pointers, TENSORS, space);
-  CHECK(cudaFree(space));
-  return status;
+  return build_execute_once(handle, plan, uids, pointers, TENSORS, workspace);
 }
 
 static void plan_check(cudnnHandle_t handle, build_t plan, const layer_t *l,

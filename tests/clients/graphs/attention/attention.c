@@ -78,23 +78,15 @@ typedef enum { RIGHT, REFUSED, WRONG, VERDICTS } verdict_t;
 // False: it is refused.
 static bool execute(cudnnHandle_t handle, const case_t *c) {
   made_t made = graph_make(handle, c);
-  build_t config[BUILD_CONFIGS], plan = NULL;
-  int64_t configs = build_configs(made.graph, CUDNN_HEUR_MODE_A, config);
   int64_t bytes = 0;
-  void *workspace;
-  for (int64_t i = 0; i < configs; i++) {
-    if (!plan)
-      plan = build_plan(handle, config[i], &bytes);
-    build_destroy(config[i]);
-  }
+  build_t plan =
+      build_first_plan(handle, made.graph, CUDNN_HEUR_MODE_A, &bytes);
   build_destroy(made.graph);
   if (!plan)
     return false;
-  CHECK(cudaMalloc(&workspace, (size_t)bytes + 1));
-  cudnnStatus_t status = build_execute(handle, plan, made.uids, made.pointers,
-                                       made.count, workspace);
+  cudnnStatus_t status = build_execute_once(handle, plan, made.uids,
+                                            made.pointers, made.count, bytes);
   CHECK(cudaDeviceSynchronize());
-  CHECK(cudaFree(workspace));
   build_destroy(plan);
   // In pieces some cases have two meanings, which sundog does not choose from.
   if (status / 1000 * 1000 == CUDNN_STATUS_NOT_SUPPORTED ||

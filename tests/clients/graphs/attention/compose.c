@@ -199,6 +199,7 @@ static void one(compose_t *m) {
     BUILD_GIVE(op, OPERATION_SDPA_FWD_SEQ_LEN_QDESC, d->tensor[m->length_q]);
     BUILD_GIVE(op, OPERATION_SDPA_FWD_SEQ_LEN_KVDESC, d->tensor[m->length_kv]);
   }
+  CHECK(cudnnBackendFinalize(op));
   draft_add(d, op, NULL, 0, -1);
 }
 

@@ -5,19 +5,9 @@
 // ---- tensors ---------------------------------------------------------------
 
 static int tensor_add(draft_t *d, cudnnDataType_t type, const int64_t *dim,
-                      const int64_t *stride, bool is_virtual, bool by_value) {
+                      const int64_t *stride, build_place_t place) {
   int t = d->tensors++;
-  int64_t uid = t + 100, alignment = 16;
-  build_t made = build_create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  BUILD_SET(made, TENSOR_DATA_TYPE, DATA_TYPE, 1, &type);
-  BUILD_SET(made, TENSOR_DIMENSIONS, INT64, DIMS, dim);
-  BUILD_SET(made, TENSOR_STRIDES, INT64, DIMS, stride);
-  BUILD_SET(made, TENSOR_UNIQUE_ID, INT64, 1, &uid);
-  BUILD_SET(made, TENSOR_BYTE_ALIGNMENT, INT64, 1, &alignment);
-  BUILD_SET(made, TENSOR_IS_VIRTUAL, BOOLEAN, 1, &is_virtual);
-  BUILD_SET(made, TENSOR_IS_BY_VALUE, BOOLEAN, 1, &by_value);
-  CHECK(cudnnBackendFinalize(made));
-  d->tensor[t] = made;
+  d->tensor[t] = build_strided(t + 100, type, DIMS, dim, stride, place);
   memcpy(d->dim[t], dim, sizeof d->dim[t]);
   return t;
 }
@@ -34,7 +24,7 @@ int draft_array(draft_t *d, const array_t *a, bool turned) {
     dim[i] = a->dim[from];
     stride[i] = a->stride[from];
   }
-  int t = tensor_add(d, a->type, dim, stride, false, false);
+  int t = tensor_add(d, a->type, dim, stride, BUILD_REAL);
   pointer_add(d, t, a->device);
   return t;
 }
@@ -43,12 +33,12 @@ int draft_virtual(draft_t *d, cudnnDataType_t type, const int64_t dim[DIMS],
                   const int64_t *stride) {
   const int64_t dense[] = {dim[HEADS] * dim[ROWS] * dim[DEPTH],
                            dim[ROWS] * dim[DEPTH], dim[DEPTH], 1};
-  return tensor_add(d, type, dim, stride ? stride : dense, true, false);
+  return tensor_add(d, type, dim, stride ? stride : dense, BUILD_VIRTUAL);
 }
 
 int draft_number(draft_t *d, cudnnDataType_t type, double value) {
   static const int64_t one[] = {1, 1, 1, 1};
-  int t = tensor_add(d, type, one, one, false, true);
+  int t = tensor_add(d, type, one, one, BUILD_BY_VALUE);
   float single = (float)value;
   int32_t whole = type == CUDNN_DATA_INT32 ? (int32_t)value : 0;
   memcpy(&d->number[t], type == CUDNN_DATA_INT32 ? (void *)&whole : &single,
@@ -60,7 +50,6 @@ int draft_number(draft_t *d, cudnnDataType_t type, double value) {
 // ---- operations ------------------------------------------------------------
 
 void draft_add(draft_t *d, build_t op, const int *read, int reads, int y) {
-  CHECK(cudnnBackendFinalize(op));
   CHECK(d->ops == DRAFT_OPS || d->tensors == DRAFT_TENSORS);
   draft_op_t *made = &d->op[d->ops++];
   *made = (draft_op_t){.op = op, .reads = reads, .y = y};
@@ -68,69 +57,40 @@ void draft_add(draft_t *d, build_t op, const int *read, int reads, int y) {
     made->read[i] = read[i];
 }
 
+static build_t tensor_or_none(const draft_t *d, int t) {
+  return t < 0 ? NULL : d->tensor[t];
+}
+
 void draft_pointwise(draft_t *d, cudnnPointwiseMode_t mode,
                      cudnnDataType_t compute, int x, int b, int t, int axis,
                      int y) {
-  build_t how = build_create(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  build_t op = build_create(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  const int64_t along = axis;
-  BUILD_SET(how, POINTWISE_MODE, POINTWISE_MODE, 1, &mode);
-  BUILD_SET(how, POINTWISE_MATH_PREC, DATA_TYPE, 1, &compute);
-  if (axis >= 0)
-    BUILD_SET(how, POINTWISE_AXIS, INT64, 1, &along);
-  CHECK(cudnnBackendFinalize(how));
-  BUILD_GIVE(op, OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-  BUILD_GIVE(op, OPERATION_POINTWISE_XDESC, d->tensor[x]);
-  if (b >= 0)
-    BUILD_GIVE(op, OPERATION_POINTWISE_BDESC, d->tensor[b]);
-  if (t >= 0)
-    BUILD_GIVE(op, OPERATION_POINTWISE_TDESC, d->tensor[t]);
-  BUILD_GIVE(op, OPERATION_POINTWISE_YDESC, d->tensor[y]);
+  build_t op = build_pointwise_as(mode, compute, axis, d->tensor[x],
+                                  tensor_or_none(d, b), tensor_or_none(d, t),
+                                  d->tensor[y]);
   draft_add(d, op, (const int[]){x, b, t}, 3, y);
-  build_destroy(how);
 }
 
 void draft_reduction(draft_t *d, cudnnReduceTensorOp_t mode, int x, int y) {
-  build_t how = build_create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-  build_t op = build_create(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  BUILD_SET(how, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1, &mode);
-  BUILD_SET(how, REDUCTION_COMP_TYPE, DATA_TYPE, 1, &type);
-  CHECK(cudnnBackendFinalize(how));
-  BUILD_GIVE(op, OPERATION_REDUCTION_DESC, how);
-  BUILD_GIVE(op, OPERATION_REDUCTION_XDESC, d->tensor[x]);
-  BUILD_GIVE(op, OPERATION_REDUCTION_YDESC, d->tensor[y]);
-  draft_add(d, op, &x, 1, y);
-  build_destroy(how);
+  draft_add(d, build_reduction(mode, d->tensor[x], d->tensor[y]), &x, 1, y);
 }
 
 void draft_matmul(draft_t *d, int a, int b, int c, const int limit[3]) {
-  build_t how = build_create(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-  build_t op = build_create(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
   int read[] = {a, b, -1, -1, -1};
-  BUILD_SET(how, MATMUL_COMP_TYPE, DATA_TYPE, 1, &type);
-  CHECK(cudnnBackendFinalize(how));
-  BUILD_GIVE(op, OPERATION_MATMUL_DESC, how);
-  BUILD_GIVE(op, OPERATION_MATMUL_ADESC, d->tensor[a]);
-  BUILD_GIVE(op, OPERATION_MATMUL_BDESC, d->tensor[b]);
-  BUILD_GIVE(op, OPERATION_MATMUL_CDESC, d->tensor[c]);
   if (limit)
     memcpy(read + 2, limit, 3 * sizeof *limit);
-  if (read[2] >= 0)
-    BUILD_GIVE(op, OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, d->tensor[read[2]]);
-  if (read[3] >= 0)
-    BUILD_GIVE(op, OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, d->tensor[read[3]]);
-  if (read[4] >= 0)
-    BUILD_GIVE(op, OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, d->tensor[read[4]]);
+  const build_t within[] = {tensor_or_none(d, read[2]),
+                            tensor_or_none(d, read[3]),
+                            tensor_or_none(d, read[4])};
+  build_t op =
+      build_product_within(d->tensor[a], d->tensor[b], d->tensor[c], within);
   draft_add(d, op, read, 5, c);
-  build_destroy(how);
 }
 
 void draft_reshape(draft_t *d, int x, int y) {
   build_t op = build_create(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
   BUILD_GIVE(op, OPERATION_RESHAPE_XDESC, d->tensor[x]);
   BUILD_GIVE(op, OPERATION_RESHAPE_YDESC, d->tensor[y]);
+  CHECK(cudnnBackendFinalize(op));
   draft_add(d, op, &x, 1, y);
 }
 

@@ -7,6 +7,9 @@ static void end(model_t *m, sketch_t *s) {
   m->op[m->ops++] = op_make(&m->net, s);
 }
 
+static const build_window_t halves = {
+    .dims = 2, .size = {2, 2}, .stride = {2, 2}};
+
 // ---- forward ---------------------------------------------------------------
 
 // y = relu(from + bias + z); z may be NULL. An op wants a result that nobody
@@ -15,15 +18,16 @@ static void finish(sketch_t *s, build_t from, const parameter_t *bias,
                    const tensor_t *z, bool relu, const tensor_t *y) {
   build_t to = sketch_tensor(s, y), next;
   next = z || relu ? sketch_between(s, y->dim) : to;
-  sketch_pointwise(s, CUDNN_POINTWISE_ADD, from, sketch_tensor(s, bias->at),
-                   next);
+  sketch_add(s, build_pointwise(CUDNN_POINTWISE_ADD, from,
+                                sketch_tensor(s, bias->at), next));
   if (z) {
     from = next;
     next = relu ? sketch_between(s, y->dim) : to;
-    sketch_pointwise(s, CUDNN_POINTWISE_ADD, from, sketch_tensor(s, z), next);
+    sketch_add(s, build_pointwise(CUDNN_POINTWISE_ADD, from,
+                                  sketch_tensor(s, z), next));
   }
   if (relu)
-    sketch_pointwise(s, CUDNN_POINTWISE_RELU_FWD, next, NULL, to);
+    sketch_add(s, build_pointwise(CUDNN_POINTWISE_RELU_FWD, next, NULL, to));
 }
 
 static int64_t padding_of(const parameter_t *w) {
@@ -35,7 +39,7 @@ void model_conv(model_t *m, const tensor_t *x, const parameter_t *w,
                 const tensor_t *y) {
   sketch_t s = {0};
   build_t from = sketch_between(&s, y->dim);
-  sketch_conv(&s, 1, padding_of(w), sketch_tensor(&s, x),
+  sketch_conv(&s, BUILD_FORWARD, 1, padding_of(w), sketch_tensor(&s, x),
               sketch_tensor(&s, w->at), from);
   finish(&s, from, bias, z, relu, y);
   end(m, &s);
@@ -45,7 +49,8 @@ void model_rise(model_t *m, const tensor_t *x, const parameter_t *w,
                 const parameter_t *bias, const tensor_t *z, const tensor_t *y) {
   sketch_t s = {0};
   build_t from = sketch_between(&s, y->dim);
-  sketch_dgrad(&s, 2, 0, sketch_tensor(&s, x), sketch_tensor(&s, w->at), from);
+  sketch_conv(&s, BUILD_DATA, 2, 0, from, sketch_tensor(&s, w->at),
+              sketch_tensor(&s, x));
   finish(&s, from, bias, z, true, y);
   end(m, &s);
 }
@@ -53,8 +58,9 @@ void model_rise(model_t *m, const tensor_t *x, const parameter_t *w,
 void model_pool(model_t *m, const tensor_t *x, const tensor_t *y,
                 const tensor_t *indices) {
   sketch_t s = {0};
-  sketch_pool(&s, sketch_tensor(&s, x), sketch_tensor(&s, y),
-              indices ? sketch_tensor(&s, indices) : NULL);
+  sketch_add(&s, build_pool(CUDNN_RESAMPLE_MAXPOOL, &halves,
+                            sketch_tensor(&s, x), sketch_tensor(&s, y),
+                            indices ? sketch_tensor(&s, indices) : NULL));
   end(m, &s);
 }
 
@@ -64,10 +70,11 @@ void model_pool_back(model_t *m, const tensor_t *dy, const tensor_t *indices,
                      const tensor_t *x, const tensor_t *y, const tensor_t *dx) {
   sketch_t s = {0};
   build_t from = sketch_tensor(&s, dy);
-  sketch_pool_back(&s, from, indices ? sketch_tensor(&s, indices) : NULL,
-                   indices ? NULL : sketch_tensor(&s, x),
-                   indices ? NULL : sketch_tensor(&s, y),
-                   sketch_tensor(&s, dx));
+  sketch_add(&s, build_pool_back(CUDNN_RESAMPLE_MAXPOOL, &halves, from,
+                                 indices ? sketch_tensor(&s, indices) : NULL,
+                                 indices ? NULL : sketch_tensor(&s, x),
+                                 indices ? NULL : sketch_tensor(&s, y),
+                                 sketch_tensor(&s, dx)));
   end(m, &s);
 }
 
@@ -75,8 +82,8 @@ void model_relu_back(model_t *m, const tensor_t *dy, const tensor_t *y,
                      const tensor_t *dx) {
   sketch_t s = {0};
   build_t from = sketch_tensor(&s, dy), of = sketch_tensor(&s, y);
-  sketch_pointwise_back(&s, CUDNN_POINTWISE_RELU_BWD, from, of,
-                        sketch_tensor(&s, dx));
+  sketch_add(&s, build_pointwise_back(CUDNN_POINTWISE_RELU_BWD, from, of,
+                                      sketch_tensor(&s, dx)));
   end(m, &s);
 }
 
@@ -85,7 +92,8 @@ static void filter_back(model_t *m, int64_t stride, int64_t padding,
                         const tensor_t *dw) {
   sketch_t s = {0};
   build_t from = sketch_tensor(&s, x), by = sketch_tensor(&s, dy);
-  sketch_wgrad(&s, stride, padding, from, by, sketch_tensor(&s, dw));
+  sketch_conv(&s, BUILD_FILTER, stride, padding, from, sketch_tensor(&s, dw),
+              by);
   end(m, &s);
 }
 
@@ -99,10 +107,11 @@ void model_conv_back(model_t *m, const tensor_t *x, const parameter_t *w,
   sketch_t s = {0};
   build_t from = sketch_tensor(&s, dy), of = sketch_tensor(&s, w->at);
   build_t to = add ? sketch_between(&s, dx->dim) : sketch_tensor(&s, dx);
-  sketch_dgrad(&s, 1, padding_of(w), from, of, to);
+  sketch_conv(&s, BUILD_DATA, 1, padding_of(w), to, of, from);
   if (add)
-    sketch_pointwise(&s, CUDNN_POINTWISE_ADD, to, sketch_tensor(&s, add),
-                     sketch_tensor(&s, dx));
+    sketch_add(&s,
+               build_pointwise(CUDNN_POINTWISE_ADD, to, sketch_tensor(&s, add),
+                               sketch_tensor(&s, dx)));
   end(m, &s);
 }
 
@@ -113,7 +122,7 @@ void model_rise_back(model_t *m, const tensor_t *x, const parameter_t *w,
   model_sum(m, dy, bias->grad);
   sketch_t s = {0};
   build_t from = sketch_tensor(&s, dy), of = sketch_tensor(&s, w->at);
-  sketch_conv(&s, 2, 0, from, of, sketch_tensor(&s, dx));
+  sketch_conv(&s, BUILD_FORWARD, 2, 0, from, of, sketch_tensor(&s, dx));
   end(m, &s);
 }
 
@@ -123,15 +132,16 @@ void model_pointwise(model_t *m, cudnnPointwiseMode_t mode, const tensor_t *x,
                      const tensor_t *b, const tensor_t *y) {
   sketch_t s = {0};
   build_t from = sketch_tensor(&s, x);
-  sketch_pointwise(&s, mode, from, b ? sketch_tensor(&s, b) : NULL,
-                   sketch_tensor(&s, y));
+  sketch_add(&s, build_pointwise(mode, from, b ? sketch_tensor(&s, b) : NULL,
+                                 sketch_tensor(&s, y)));
   end(m, &s);
 }
 
 void model_sum(model_t *m, const tensor_t *x, const tensor_t *y) {
   sketch_t s = {0};
   build_t from = sketch_tensor(&s, x);
-  sketch_sum(&s, from, sketch_tensor(&s, y));
+  sketch_add(
+      &s, build_reduction(CUDNN_REDUCE_TENSOR_ADD, from, sketch_tensor(&s, y)));
   end(m, &s);
 }
 
@@ -140,9 +150,10 @@ void model_loss(model_t *m, const tensor_t *x, const tensor_t *right,
   sketch_t s = {0};
   build_t from = sketch_tensor(&s, x), of = sketch_tensor(&s, right);
   build_t off = sketch_tensor(&s, d), square = sketch_between(&s, x->dim);
-  sketch_pointwise(&s, CUDNN_POINTWISE_SUB, from, of, off);
-  sketch_pointwise(&s, CUDNN_POINTWISE_MUL, off, off, square);
-  sketch_sum(&s, square, sketch_tensor(&s, sum));
+  sketch_add(&s, build_pointwise(CUDNN_POINTWISE_SUB, from, of, off));
+  sketch_add(&s, build_pointwise(CUDNN_POINTWISE_MUL, off, off, square));
+  sketch_add(&s, build_reduction(CUDNN_REDUCE_TENSOR_ADD, square,
+                                 sketch_tensor(&s, sum)));
   end(m, &s);
 }
 
@@ -153,10 +164,11 @@ void model_steps(model_t *m, const tensor_t *rate) {
     sketch_t s = {0};
     build_t from = sketch_tensor(&s, p->at);
     build_t step = sketch_between(&s, p->at->dim);
-    sketch_pointwise(&s, CUDNN_POINTWISE_MUL, sketch_tensor(&s, p->grad),
-                     sketch_tensor(&s, rate), step);
-    sketch_pointwise(&s, CUDNN_POINTWISE_SUB, from, step,
-                     sketch_tensor(&s, &next));
+    sketch_add(&s,
+               build_pointwise(CUDNN_POINTWISE_MUL, sketch_tensor(&s, p->grad),
+                               sketch_tensor(&s, rate), step));
+    sketch_add(&s, build_pointwise(CUDNN_POINTWISE_SUB, from, step,
+                                   sketch_tensor(&s, &next)));
     end(m, &s);
   }
 }

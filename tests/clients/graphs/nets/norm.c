@@ -72,7 +72,7 @@ static op_t finalize(const model_t *m, norm_t *n) {
   GIVE(EXP_AVERATE_FACTOR_DESC, &n->factor);
 #undef GIVE
   CHECK(cudnnBackendFinalize(op));
-  s.op[s.ops++] = op;
+  sketch_add(&s, op);
   return op_make(&m->net, &s);
 }
 
@@ -81,8 +81,9 @@ static op_t convolution(const model_t *m, const tensor_t *x,
                         const tensor_t *y) {
   sketch_t s = {0};
   build_t to = sketch_tensor(&s, y), sum = sketch_tensor(&s, n->sum);
-  sketch_conv(&s, 1, 1, sketch_tensor(&s, x), sketch_tensor(&s, w->at), to);
-  sketch_statistics(&s, to, sum, sketch_tensor(&s, n->squares));
+  sketch_conv(&s, BUILD_FORWARD, 1, 1, sketch_tensor(&s, x),
+              sketch_tensor(&s, w->at), to);
+  sketch_add(&s, build_statistics(to, sum, sketch_tensor(&s, n->squares)));
   return op_make(&m->net, &s);
 }
 
@@ -91,14 +92,15 @@ static op_t normalised(const model_t *m, const tensor_t *x, const norm_t *n,
                        const parameter_t *w, const tensor_t *y) {
   sketch_t s = {0};
   build_t scaled = sketch_between(&s, x->dim), whole, open;
-  sketch_pointwise(&s, CUDNN_POINTWISE_MUL, sketch_tensor(&s, x),
-                   sketch_tensor(&s, n->by), scaled);
+  sketch_add(&s, build_pointwise(CUDNN_POINTWISE_MUL, sketch_tensor(&s, x),
+                                 sketch_tensor(&s, n->by), scaled));
   whole = sketch_between(&s, x->dim);
-  sketch_pointwise(&s, CUDNN_POINTWISE_ADD, scaled, sketch_tensor(&s, n->plus),
-                   whole);
+  sketch_add(&s, build_pointwise(CUDNN_POINTWISE_ADD, scaled,
+                                 sketch_tensor(&s, n->plus), whole));
   open = sketch_between(&s, x->dim);
-  sketch_pointwise(&s, CUDNN_POINTWISE_RELU_FWD, whole, NULL, open);
-  sketch_conv(&s, 1, 1, open, sketch_tensor(&s, w->at), sketch_tensor(&s, y));
+  sketch_add(&s, build_pointwise(CUDNN_POINTWISE_RELU_FWD, whole, NULL, open));
+  sketch_conv(&s, BUILD_FORWARD, 1, 1, open, sketch_tensor(&s, w->at),
+              sketch_tensor(&s, y));
   return op_make(&m->net, &s);
 }
 

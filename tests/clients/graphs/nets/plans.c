@@ -21,13 +21,8 @@ op_t op_make(const net_t *net, sketch_t *s) {
 
 static cudnnStatus_t execute(const net_t *net, const op_t *op, build_t plan,
                              int64_t bytes) {
-  void *space = NULL; // of the caching allocator, for each call
-  if (bytes)
-    CHECK(cudaMalloc(&space, (size_t)bytes));
-  cudnnStatus_t status = build_execute(
-      net->handle, plan, op->uid, (void **)op->pointer, op->tensors, space);
-  CHECK(cudaFree(space));
-  return status;
+  return build_execute_once(net->handle, plan, op->uid, (void **)op->pointer,
+                            op->tensors, bytes);
 }
 
 // What an execution takes, in ms, after one that warms up; negative: it fails.

@@ -54,25 +54,10 @@ build_t sketch_tensor(sketch_t *s, const tensor_t *t);
 /* A virtual tensor of these extents. */
 build_t sketch_between(sketch_t *s, const int64_t dim[BUILD_DIMS]);
 
-void sketch_conv(sketch_t *s, int64_t stride, int64_t padding, build_t x,
-                 build_t w, build_t y);
-void sketch_dgrad(sketch_t *s, int64_t stride, int64_t padding, build_t dy,
-                  build_t w, build_t dx);
-void sketch_wgrad(sketch_t *s, int64_t stride, int64_t padding, build_t x,
-                  build_t dy, build_t dw);
-/* b NULL for functions of x alone. */
-void sketch_pointwise(sketch_t *s, cudnnPointwiseMode_t mode, build_t x,
-                      build_t b, build_t y);
-/* dx of dy and of the function's x. */
-void sketch_pointwise_back(sketch_t *s, cudnnPointwiseMode_t mode, build_t dy,
-                           build_t x, build_t dx);
-void sketch_sum(sketch_t *s, build_t x, build_t y);
-void sketch_statistics(sketch_t *s, build_t x, build_t sum, build_t squares);
-/* Maxima of 2x2; `indices` may be NULL. */
-void sketch_pool(sketch_t *s, build_t x, build_t y, build_t indices);
-/* By indices, or else by x and y. */
-void sketch_pool_back(sketch_t *s, build_t dy, build_t indices, build_t x,
-                      build_t y, build_t dx);
+/* Takes the op. */
+void sketch_add(sketch_t *s, build_t op);
+void sketch_conv(sketch_t *s, build_conv_t what, int64_t stride,
+                 int64_t padding, build_t x, build_t w, build_t y);
 
 /* A graph with a plan, which it gets when it is executed first. */
 typedef struct op {

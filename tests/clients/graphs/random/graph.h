@@ -92,7 +92,6 @@ void product_draw(graph_t *g);
 /* A tensor that is combined with x. */
 int product_partner(graph_t *g, int x);
 void product_run(const graph_t *g);
-build_t product_of(const graph_t *g, const build_t *tensor);
 
 /* The graph of a seed, with values in tensors that are read. */
 graph_t graph_draw(uint64_t seed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs with a product of matrices: drawn, computed by loops, and described.
+// Graphs with a product of matrices: drawn, and computed by loops.
 #include "tests/clients/graphs/random/graph.h"
 
 int product_dimension(const graph_t *g, int like, char letter) {
@@ -101,21 +101,4 @@ void product_run(const graph_t *g) {
                      b->value[index_of(g, b->whole, of_b)];
     }
   }
-}
-
-// ---- the operation ---------------------------------------------------------
-
-build_t product_of(const graph_t *g, const build_t *tensor) {
-  build_t how = build_create(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-  build_t op = build_create(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  BUILD_SET(how, MATMUL_COMP_TYPE, DATA_TYPE, 1, &type);
-  CHECK(cudnnBackendFinalize(how));
-  BUILD_GIVE(op, OPERATION_MATMUL_DESC, how);
-  BUILD_GIVE(op, OPERATION_MATMUL_ADESC, tensor[g->conv[X]]);
-  BUILD_GIVE(op, OPERATION_MATMUL_BDESC, tensor[g->conv[W]]);
-  BUILD_GIVE(op, OPERATION_MATMUL_CDESC, tensor[g->conv[Y]]);
-  CHECK(cudnnBackendFinalize(op));
-  build_destroy(how);
-  return op;
 }

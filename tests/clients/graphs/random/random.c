@@ -42,15 +42,11 @@ static bool has(const graph_t *g, int t) {
 
 // False: it is refused.
 static bool execute(cudnnHandle_t handle, const graph_t *g) {
-  build_t graph = graph_of(handle, g), config[BUILD_CONFIGS], plan = NULL;
-  int64_t configs = build_configs(graph, CUDNN_HEUR_MODE_INSTANT, config);
   int64_t bytes = 0, uid[TENSORS], count = 0;
-  void *pointer[TENSORS], *workspace = NULL;
-  for (int64_t i = 0; i < configs; i++) {
-    if (!plan)
-      plan = build_plan(handle, config[i], &bytes);
-    build_destroy(config[i]);
-  }
+  void *pointer[TENSORS];
+  build_t graph = graph_of(handle, g);
+  build_t plan =
+      build_first_plan(handle, graph, CUDNN_HEUR_MODE_INSTANT, &bytes);
   build_destroy(graph);
   if (!plan)
     return false;
@@ -59,11 +55,9 @@ static bool execute(cudnnHandle_t handle, const graph_t *g) {
       uid[count] = t + 100;
       pointer[count++] = g->tensor[t].device;
     }
-  CHECK(cudaMalloc(&workspace, (size_t)bytes + 1));
   cudnnStatus_t status =
-      build_execute(handle, plan, uid, pointer, count, workspace);
+      build_execute_once(handle, plan, uid, pointer, count, bytes);
   CHECK(cudaDeviceSynchronize());
-  CHECK(cudaFree(workspace));
   build_destroy(plan);
   if (status != CUDNN_STATUS_NOT_SUPPORTED)
     CHECK(status);
