@@ -2,12 +2,11 @@
 // Two layers with one plan: the memory of one layer's input is tagged as rows
 // of a split tensor, that of the other one's as the rank's own.
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <stdlib.h>
 
-#include "src/sundog.h"
 #include "tests/clients/graphs/build.h"
 #include "tests/clients/graphs/layer.h"
+#include "tests/clients/graphs/tag.h"
 
 static build_t plan_of(cudnnHandle_t handle, const layer_t *l,
                        int64_t *out_bytes) {
@@ -37,20 +36,17 @@ static void run(cudnnHandle_t handle, build_t plan, const layer_t *l,
 }
 
 int main(void) {
-  int (*tag)(const void *, size_t, const char *);
   layer_t split, own;
   cudnnHandle_t handle;
   int64_t bytes = 0;
   void *space;
-  *(void **)&tag = dlsym(RTLD_DEFAULT, "sundog_tag_range");
-  CHECK(!tag);
   CHECK(cudnnCreate(&handle));
   layer_init(&split, 2, 3, 4, 17, 9, 3, 1, 1);
   CHECK(unsetenv("LAYER_VIEW"));
   layer_init(&own, 2, 3, 4, split.dim[LAYER_X][2], 9, 3, 1, 1);
   size_t rows = (size_t)(2 * 3 * 9 * split.dim[LAYER_X][2]);
-  CHECK(tag(split.device[LAYER_X], rows * sizeof(float), "H"));
-  CHECK(tag(own.device[LAYER_X], rows * sizeof(float), "local"));
+  tag_range(split.device[LAYER_X], rows * sizeof(float), "H");
+  tag_range(own.device[LAYER_X], rows * sizeof(float), "local");
   build_t plan = plan_of(handle, &split, &bytes);
   CHECK(cudaMalloc(&space, (size_t)bytes + 1));
   for (int i = 0; i < 2; i++) {

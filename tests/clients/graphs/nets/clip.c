@@ -10,17 +10,9 @@
 // Prints "step 1 loss SUM", and the filter.
 #include "tests/clients/graphs/nets/model.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 enum { COLOURS = 3, CHANNELS = 8 };
-
-static void tag_local(const tensor_t *t) {
-  int (*tag)(const void *, size_t, const char *);
-  *(void **)&tag = dlsym(RTLD_DEFAULT, "sundog_tag_range");
-  CHECK(!tag);
-  CHECK(tag(t->at, (size_t)tensor_elements(t) * sizeof(float), "local"));
-}
 
 int main(int words, char **word) {
   static model_t model;
@@ -40,8 +32,8 @@ int main(int words, char **word) {
                          : word[1][0] == 's' ? squares
                                              : w->at;
   if (words > 2 && strcmp(word[2], "local") == 0) {
-    tag_local(what);
-    tag_local(w->grad);
+    model_tag_local(what);
+    model_tag_local(w->grad);
   }
   model_conv(m, x, w, bias, NULL, true, y);
   model_conv_back(m, x, w, bias, y, NULL, NULL);

@@ -5,6 +5,8 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
+#include "tests/clients/graphs/tag.h"
+
 // ---- the program's words ---------------------------------------------------
 
 static const char *value_of(int words, char **word, const char *name) {
@@ -146,6 +148,10 @@ void model_fill(const model_t *m, const tensor_t *t, int shrink,
         }
   write_to(t, value);
   free(value);
+}
+
+void model_tag_local(const tensor_t *t) {
+  tag_range(t->at, (size_t)tensor_elements(t) * sizeof(float), "local");
 }
 
 // ---- running ---------------------------------------------------------------

@@ -75,6 +75,9 @@ void model_loss(model_t *m, const tensor_t *x, const tensor_t *right,
 /* Every parameter less `rate` times its gradient, in place. */
 void model_steps(model_t *m, const tensor_t *rate);
 
+/* Every rank has all of it. */
+void model_tag_local(const tensor_t *t);
+
 /* Executes the list. */
 void model_run(model_t *m);
 /* Prints "step STEP loss LOSS". */

@@ -13,7 +13,6 @@
 #include "tests/clients/graphs/nets/model.h"
 
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <string.h>
 
 enum { COLOURS = 3, CHANNELS = 8 };
@@ -104,13 +103,6 @@ static op_t normalised(const model_t *m, const tensor_t *x, const norm_t *n,
   return op_make(&m->net, &s);
 }
 
-static void tag_local(const tensor_t *t) {
-  int (*tag)(const void *, size_t, const char *);
-  *(void **)&tag = dlsym(RTLD_DEFAULT, "sundog_tag_range");
-  CHECK(!tag);
-  CHECK(tag(t->at, (size_t)tensor_elements(t) * sizeof(float), "local"));
-}
-
 int main(int words, char **word) {
   static model_t model;
   model_t *m = &model;
@@ -139,8 +131,8 @@ int main(int words, char **word) {
     made.squares = channels(m);
   }
   if (local) {
-    tag_local(n.sum);
-    tag_local(n.squares);
+    model_tag_local(n.sum);
+    model_tag_local(n.squares);
   }
   op_t first = convolution(m, x, w1, &made, y), second = finalize(m, &n);
   op_t third = normalised(m, y, &n, w2, z);
