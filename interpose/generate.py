@@ -140,6 +140,8 @@ class Entry:
         self.everything = 'everything' in flags
         self.called = 'called' in flags
         self.space = 'space' in flags
+        self.before = 'before' in flags
+        self.answered = 'answered' in flags
         self.is_shown = not name.startswith('__') and 'extern' not in flags
         self.parameters = []
         self.writes = ''  # what it writes, as entries.def says it
@@ -335,8 +337,10 @@ def read(path):
             if kind not in [*FAMILIES, *OTHER_KINDS]:
                 fault(number, f'unknown kind {kind}')
             if set(flags) - {'query', 'ptsz', 'ptds', 'everything', 'extern',
-                             'called', 'space'}:
+                             'called', 'space', 'before', 'answered'}:
                 fault(number, f'unknown flag in {flags}')
+            if {'before', 'answered'} & set(flags) and kind != 'shadow':
+                fault(number, 'before and answered are of shadow entries')
             head = library, kind, flags, ctype
             for name in names:
                 begin(number, name, *head)
@@ -1071,14 +1075,13 @@ def probe(e):
     if e.kind == 'shadow':
         told = (f'    sdg_capture_{e.name}({e.arguments()},',
                 '        __builtin_return_address(0));')
-        if 'Destroy' in e.name:  # another descriptor may get its address
+        if e.before:
             return [head, *told, f'  TAIL return {call};', '}', '']
-        # The program may lack room for what the real function answers.
-        notes = [f'  int notes = sdg_capture_notes({e.arguments()},',
-                 '      __builtin_return_address(0));',
-                 '  if (notes >= 0)',
-                 f'    return ({e.ctype})notes;'] if 'Get' in e.name else []
-        return [head, *notes, f'  {e.ctype} status = {call};',
+        answer = [f'  int answer = sdg_answer_{e.name}({e.arguments()},',
+                  '      __builtin_return_address(0));',
+                  '  if (answer >= 0)',
+                  f'    return ({e.ctype})answer;'] if e.answered else []
+        return [head, *answer, f'  {e.ctype} status = {call};',
                 '  if (status == CUDNN_STATUS_SUCCESS)', *told,
                 '  return status;', '}', '']
     if e.kind == 'execute':

@@ -56,10 +56,11 @@ void sdg_capture_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
 // cudnnBackendPopulateCudaGraph). Programs that find no engine with that note
 // execute, or capture executions. They may have room for as many notes only as
 // they were told of before, whatever they ask for: cudnn-frontend has.
-int sdg_capture_notes(cudnnBackendDescriptor_t descriptor,
-                      cudnnBackendAttributeName_t name,
-                      cudnnBackendAttributeType_t type, int64_t asked,
-                      int64_t *out_count, void *out, const void *caller) {
+int sdg_answer_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                        cudnnBackendAttributeName_t name,
+                                        cudnnBackendAttributeType_t type,
+                                        int64_t asked, int64_t *out_count,
+                                        void *out, const void *caller) {
   cudnnBackendBehaviorNote_t note[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT], *to = out;
   int64_t found = 0, kept = 0;
   if (name != CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE || asked < 0 ||

@@ -31,10 +31,11 @@ void sdg_capture_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
  * asked for in the shard view, in which no engine has the note that it makes
  * nodes of CUDA graphs. The status for the program, or -1: give the call to the
  * real function. */
-int sdg_capture_notes(cudnnBackendDescriptor_t descriptor,
-                      cudnnBackendAttributeName_t name,
-                      cudnnBackendAttributeType_t type, int64_t asked,
-                      int64_t *out_count, void *out, const void *caller);
+int sdg_answer_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                        cudnnBackendAttributeName_t name,
+                                        cudnnBackendAttributeType_t type,
+                                        int64_t asked, int64_t *out_count,
+                                        void *out, const void *caller);
 
 /* Captures one execution of a graph, and decides what becomes of it. The status
  * for the program, or -1: give the call to the real function. */
