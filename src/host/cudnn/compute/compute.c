@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/host/cudnn/compute/attention.h"
 #include "src/host/cudnn/compute/composite/composite.h"
 #include "src/host/cudnn/compute/part.h"
 
@@ -264,48 +263,28 @@ static bool nodes_compute(host_run_t *run) {
 
 // Operations of several nodes are replaced by these first.
 static bool compute(host_run_t *run) {
-  const sdg_graph_t *graph = run->graph;
-  if (!host_has_composites(graph))
+  sdg_graph_t *expanded;
+  void **data;
+  if (!host_has_composites(run->graph))
     return nodes_compute(run);
-  sdg_graph_t *expanded = host_expand(graph);
-  void **data = expanded
-                    ? calloc((size_t)expanded->tensor_count + 1, sizeof *data)
-                    : NULL;
-  if (data) {
-    memcpy(data, run->data, (size_t)graph->tensor_count * sizeof *data);
-    run->graph = expanded;
-    run->data = data;
-  }
-  bool good = data && nodes_compute(run);
+  if (!host_expand(run->graph, run->data, &expanded, &data))
+    return false;
+  run->graph = expanded;
+  run->data = data;
+  bool good = nodes_compute(run);
   free(data);
   sdg_graph_release(expanded);
-  return good;
-}
-
-// Attention is computed as other operations.
-static bool compute_all(host_run_t *run) {
-  bool has_attention = false;
-  for (int n = 0; n < run->graph->node_count; n++)
-    has_attention |= host_node_is_attention(&run->graph->node[n]);
-  if (!has_attention)
-    return compute(run);
-  host_attention_graph_t expansion;
-  bool good = host_attention_expand(run->graph, run->data, &expansion);
-  run->graph = &expansion.graph;
-  run->data = expansion.data;
-  good = good && compute(run);
-  host_attention_release(&expansion);
   return good;
 }
 
 bool host_graph_compute(const sdg_graph_t *graph, void *const *data) {
   host_run_t run = {
       .graph = graph, .data = data, .part = PART_ELEMENTS, .adapts = true};
-  return compute_all(&run);
+  return compute(&run);
 }
 
 bool host_run_parts(const sdg_graph_t *graph, void *const *data,
                     int64_t elements) {
   host_run_t run = {.graph = graph, .data = data, .part = elements};
-  return compute_all(&run);
+  return compute(&run);
 }

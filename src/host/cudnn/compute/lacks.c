@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says what a graph has that cannot be computed.
 #include "src/host/cudnn/base/view.h"
-#include "src/host/cudnn/compute/attention.h"
 #include "src/host/cudnn/compute/composite/composite.h"
 #include "src/host/cudnn/compute/run.h"
 
@@ -40,8 +39,6 @@ static const char *node_lacks(const sdg_graph_t *graph,
                               const sdg_graph_node_t *node) {
   const host_node_kind_t *kind = host_node_kind(node->kind);
   const host_composite_t *composite = host_composite(node->kind);
-  if (host_node_is_attention(node))
-    return host_attention_lacks(graph, node);
   if (kind)
     return kind->lacks(graph, node);
   return composite ? composite->lacks(graph, node) : kind_name(node->kind);

@@ -184,7 +184,7 @@ static void sum_expand(host_expansion_t *to, int x, int result) {
 
 static void put(host_expansion_t *to, int value, int result) {
   if (result >= 0)
-    host_expand_pointwise(to, CUDNN_POINTWISE_IDENTITY, value, HOST_NEW,
+    host_expand_pointwise(to, CUDNN_POINTWISE_IDENTITY, value, HOST_NONE,
                           result);
 }
 
@@ -224,7 +224,7 @@ static void forward_expand(host_expansion_t *to, const sdg_graph_node_t *node) {
     int variance = mean_expand(to, host_expand_multiply(to, from, from), dim);
     int above = norm.epsilon < 0 ? variance
                                  : host_expand_add(to, variance, norm.epsilon);
-    inverse = host_expand_pointwise(to, CUDNN_POINTWISE_RSQRT, above, HOST_NEW,
+    inverse = host_expand_pointwise(to, CUDNN_POINTWISE_RSQRT, above, HOST_NONE,
                                     HOST_NEW);
     if (centred)
       put(to, mean, norm.mean);
@@ -269,9 +269,11 @@ static void backward_expand(host_expansion_t *to,
 
 const host_composite_t host_norm_forward = {
     .kind = CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR,
+    .type = CUDNN_DATA_DOUBLE,
     .lacks = forward_lacks,
     .expand = forward_expand};
 const host_composite_t host_norm_backward = {
     .kind = CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR,
+    .type = CUDNN_DATA_DOUBLE,
     .lacks = lacks,
     .expand = backward_expand};

@@ -73,5 +73,6 @@ static void expand(host_expansion_t *to, const sdg_graph_node_t *node) {
 
 const host_composite_t host_norm_weights = {
     .kind = CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR,
+    .type = CUDNN_DATA_DOUBLE,
     .lacks = lacks,
     .expand = expand};
