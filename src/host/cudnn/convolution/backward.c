@@ -4,7 +4,7 @@
 
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/base/work.h"
-#include "src/host/cudnn/convolution/gradient_algorithm.h"
+#include "src/host/cudnn/convolution/algorithm.h"
 #include "src/host/cudnn/convolution/problem.h"
 #include "src/host/cudnn/model/model.h"
 
@@ -30,7 +30,8 @@ queue(cudnnHandle_t handle, host_conv_kind_t kind, const char *function,
   cudnnStatus_t status = host_problem_init(
       x, w, conv, y, NULL, CUDNN_STATUS_NOT_SUPPORTED, &problem);
   if (!status)
-    status = host_gradient_check(kind, function, &problem, algo, workspace);
+    status =
+        host_algorithm_check(kind, function, NULL, &problem, algo, workspace);
   if (status)
     return status;
   problem.x = host_tensor_resolve(x, x_data);

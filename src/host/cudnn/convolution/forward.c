@@ -6,6 +6,7 @@
 
 #include "src/host/cudnn/base/view.h"
 #include "src/host/cudnn/base/work.h"
+#include "src/host/cudnn/convolution/algorithm.h"
 
 static bool run(void *job) {
   return host_conv_any(HOST_CONV_FORWARD, job);
@@ -13,16 +14,6 @@ static bool run(void *job) {
 
 static cudnnStatus_t queue(cudnnHandle_t handle, const host_conv_t *problem) {
   return host_work_queue(handle, run, problem, sizeof *problem);
-}
-
-static cudnnStatus_t check_algo(const char *function,
-                                const host_conv_t *problem,
-                                cudnnConvolutionFwdAlgo_t algo,
-                                const void *workspace, size_t bytes) {
-  REFUSE_IF((int)algo < 0 || algo >= CUDNN_CONVOLUTION_FWD_ALGO_COUNT,
-            CUDNN_STATUS_BAD_PARAM);
-  return host_problem_refuses(HOST_CONV_FORWARD, function, NULL, problem,
-                              (int)algo, algo, workspace ? bytes : 0);
 }
 
 cudnnStatus_t cudnnConvolutionForward(
@@ -37,8 +28,9 @@ cudnnStatus_t cudnnConvolutionForward(
   cudnnStatus_t status = host_problem_init(
       x, w, conv, y, NULL, CUDNN_STATUS_NOT_SUPPORTED, &problem);
   if (!status)
-    status = check_algo("cudnnConvolutionForward", &problem, algo, workspace,
-                        workspace_bytes);
+    status = host_algorithm_check(HOST_CONV_FORWARD, "cudnnConvolutionForward",
+                                  NULL, &problem, (int)algo,
+                                  workspace ? workspace_bytes : 0);
   if (status)
     return status;
   problem.x = host_tensor_resolve(x, x_data);
@@ -99,8 +91,9 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
   cudnnStatus_t status =
       host_problem_init(x, w, conv, y, z, CUDNN_STATUS_NOT_SUPPORTED, &problem);
   if (!status)
-    status = check_algo("cudnnConvolutionBiasActivationForward", &problem, algo,
-                        workspace, workspace_bytes);
+    status = host_algorithm_check(
+        HOST_CONV_FORWARD, "cudnnConvolutionBiasActivationForward", NULL,
+        &problem, (int)algo, workspace ? workspace_bytes : 0);
   if (!status)
     status = check_z(z, y);
   if (!status)
