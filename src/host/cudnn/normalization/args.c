@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments that batch and other normalisations have in common, checked.
+// A call of batch or another normalisation: its arguments checked, and queued.
 #include "src/host/cudnn/normalization/args.h"
 
 #include "src/host/cudnn/base/work.h"
@@ -9,46 +9,6 @@
 bool host_bn_mode_known(cudnnBatchNormMode_t mode) {
   return host_in_range(mode, CUDNN_BATCHNORM_PER_ACTIVATION,
                        CUDNN_BATCHNORM_SPATIAL_PERSISTENT);
-}
-
-cudnnStatus_t host_bn_data(const host_bn_t *bn,
-                           const struct cudnnTensorStruct *t, const void *p,
-                           host_view_t *out) {
-  REFUSE_IF(!t || !p || t->rank != bn->x.rank, CUDNN_STATUS_BAD_PARAM);
-  for (int i = 0; i < t->rank; i++)
-    REFUSE_IF(t->dim[i] != bn->x.dim[i], CUDNN_STATUS_BAD_PARAM);
-  return host_view_init(t, p, out);
-}
-
-cudnnStatus_t host_bn_param(const host_bn_t *bn,
-                            const struct cudnnTensorStruct *t, const void *p,
-                            host_view_t *out) {
-  if (!p)
-    return CUDNN_STATUS_SUCCESS;
-  REFUSE_IF(!t || t->rank != bn->x.rank || t->dim[0] != 1 ||
-                t->dim[1] != bn->x.dim[1],
-            CUDNN_STATUS_BAD_PARAM);
-  for (int i = 2; i < t->rank; i++)
-    REFUSE_IF(t->dim[i] != (bn->per_activation ? bn->x.dim[i] : 1),
-              CUDNN_STATUS_BAD_PARAM);
-  return host_view_init(t, p, out);
-}
-
-cudnnStatus_t host_bn_begin(host_bn_t *bn, host_bn_kind_t kind,
-                            cudnnBatchNormMode_t mode, const void *alpha,
-                            const void *beta, double epsilon,
-                            const struct cudnnTensorStruct *x,
-                            const void *x_data) {
-  REFUSE_IF(!alpha || !beta || !x || !host_bn_mode_known(mode),
-            CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!(epsilon >= CUDNN_BN_MIN_EPSILON), CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(x->rank < 3, CUDNN_STATUS_BAD_PARAM);
-  *bn = (host_bn_t){.kind = kind,
-                    .per_activation = mode == CUDNN_BATCHNORM_PER_ACTIVATION,
-                    .alpha = host_scalar(alpha, x->type),
-                    .beta = host_scalar(beta, x->type),
-                    .epsilon = epsilon};
-  return host_view_init(x, x_data, &bn->x);
 }
 
 cudnnStatus_t host_bn_fuse(host_bn_t *bn, cudnnBatchNormOps_t ops,
@@ -68,19 +28,122 @@ cudnnStatus_t host_bn_fuse(host_bn_t *bn, cudnnBatchNormOps_t ops,
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t
-host_bn_model(const char *entry, cudnnBatchNormOps_t ops,
-              const struct cudnnTensorStruct *params,
-              const struct cudnnTensorStruct *x,
-              const struct cudnnTensorStruct *const others[HOST_BN_OTHERS]) {
-  host_model_call_t call = {
-      .operands = 1, .operand = {{.tensor = x}}, .inner = params->type};
-  for (int i = 0; i < HOST_BN_OTHERS; i++)
-    if (others[i])
-      call.operand[call.operands++].tensor = others[i];
-  return host_model_check(entry,
-                          ops == CUDNN_BATCHNORM_OPS_BN
-                              ? "cudnnBatchNormalization"
-                              : "cudnnBatchNormalization with an activation",
-                          &call);
+// A view of x's extents.
+static cudnnStatus_t data_view(const host_bn_t *bn,
+                               const host_bn_tensor_t *from, host_view_t *out) {
+  const struct cudnnTensorStruct *t = from->tensor;
+  REFUSE_IF(!t || !from->at || t->rank != bn->x.rank, CUDNN_STATUS_BAD_PARAM);
+  for (int i = 0; i < t->rank; i++)
+    REFUSE_IF(t->dim[i] != bn->x.dim[i], CUDNN_STATUS_BAD_PARAM);
+  return host_view_init(t, from->at, out);
+}
+
+// A view of a parameter; an empty one for NULL.
+static cudnnStatus_t param_view(const host_bn_t *bn,
+                                const struct cudnnTensorStruct *t,
+                                const void *p, host_view_t *out) {
+  if (!p)
+    return CUDNN_STATUS_SUCCESS;
+  REFUSE_IF(!t || t->rank != bn->x.rank || t->dim[0] != 1 ||
+                t->dim[1] != bn->x.dim[1],
+            CUDNN_STATUS_BAD_PARAM);
+  for (int i = 2; i < t->rank; i++)
+    REFUSE_IF(t->dim[i] != (bn->per_activation ? bn->x.dim[i] : 1),
+              CUDNN_STATUS_BAD_PARAM);
+  return host_view_init(t, p, out);
+}
+
+static bool has_all(host_bn_kind_t kind, const host_bn_call_t *call) {
+  // Running values come in pairs, and so do saved ones.
+  if (!call->scale || !call->mean != !call->variance ||
+      !call->saved_mean != !call->saved_invstd)
+    return false;
+  if (kind == HOST_BN_BACKWARD)
+    return call->alpha_param && call->beta_param && call->dscale && call->dbias;
+  return call->bias && (kind == HOST_BN_TRAINING || call->mean);
+}
+
+static cudnnStatus_t begin(host_bn_t *bn, host_bn_kind_t kind,
+                           const host_bn_call_t *call) {
+  const struct cudnnTensorStruct *x = call->x.tensor;
+  REFUSE_IF(!call->alpha || !call->beta || !x ||
+                !host_bn_mode_known(call->mode),
+            CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(!(call->epsilon >= CUDNN_BN_MIN_EPSILON), CUDNN_STATUS_BAD_PARAM);
+  REFUSE_IF(x->rank < 3, CUDNN_STATUS_BAD_PARAM);
+  *bn = (host_bn_t){.kind = kind,
+                    .per_activation =
+                        call->mode == CUDNN_BATCHNORM_PER_ACTIVATION,
+                    .alpha = host_scalar(call->alpha, x->type),
+                    .beta = host_scalar(call->beta, x->type),
+                    .epsilon = call->epsilon,
+                    .factor = call->factor};
+  if (kind == HOST_BN_BACKWARD) {
+    bn->alpha_param = host_scalar(call->alpha_param, x->type);
+    bn->beta_param = host_scalar(call->beta_param, x->type);
+  }
+  return host_view_init(x, call->x.at, &bn->x);
+}
+
+static cudnnStatus_t params_set(host_bn_t *bn, const host_bn_call_t *call) {
+  const struct {
+    const struct cudnnTensorStruct *like;
+    const void *at;
+    host_view_t *to;
+  } param[] = {{call->params, call->scale, &bn->scale},
+               {call->params, call->bias, &bn->bias},
+               {call->params, call->dscale, &bn->dscale},
+               {call->params, call->dbias, &bn->dbias},
+               {call->stats, call->mean, &bn->mean},
+               {call->stats, call->variance, &bn->variance},
+               {call->stats, call->saved_mean, &bn->saved_mean},
+               {call->stats, call->saved_invstd, &bn->saved_invstd}};
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  for (size_t i = 0; i < sizeof param / sizeof *param && !status; i++)
+    status = param_view(bn, param[i].like, param[i].at, param[i].to);
+  return status;
+}
+
+static bool run(void *job) {
+  return host_bn_run(job);
+}
+
+cudnnStatus_t host_bn_queue(cudnnHandle_t handle, host_bn_kind_t kind,
+                            const host_bn_call_t *call) {
+  REFUSE_IF(!has_all(kind, call), CUDNN_STATUS_BAD_PARAM);
+  host_bn_t bn;
+  cudnnStatus_t status = begin(&bn, kind, call);
+  if (!status)
+    status = host_bn_fuse(&bn, call->ops, call->activation);
+  if (status)
+    return status;
+  bool back = kind == HOST_BN_BACKWARD;
+  bool adds = call->ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION;
+  const struct {
+    bool has;
+    host_bn_tensor_t from;
+    host_view_t *to;
+  } data[] = {{!back || bn.relu, call->y, &bn.y},
+              {!back && adds, call->z, &bn.z},
+              {back, call->dy, &bn.dy},
+              {back, call->dx, &bn.dx},
+              {back && adds, call->dz, &bn.dz}};
+  host_model_call_t model = {.operands = 1,
+                             .operand = {{.tensor = call->x.tensor}}};
+  for (size_t i = 0; i < sizeof data / sizeof *data && !status; i++)
+    if (data[i].has) {
+      status = data_view(&bn, &data[i].from, data[i].to);
+      model.operand[model.operands++].tensor = data[i].from.tensor;
+    }
+  if (!status)
+    status = params_set(&bn, call);
+  if (status)
+    return status;
+  model.inner = call->params->type;
+  status = host_model_check(call->entry,
+                            call->ops == CUDNN_BATCHNORM_OPS_BN
+                                ? "cudnnBatchNormalization"
+                                : "cudnnBatchNormalization with an activation",
+                            &model);
+  return status ? status : host_work_queue(handle, run, &bn, sizeof bn);
 }

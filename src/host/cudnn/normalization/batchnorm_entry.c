@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entries of batch normalisation: from their arguments to one job.
-#include <string.h>
-
-#include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/descriptor/life.h"
 #include "src/host/cudnn/normalization/args.h"
-
-static bool run(void *job) {
-  return host_bn_run(job);
-}
 
 cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived,
                                             const cudnnTensorDescriptor_t x,
@@ -33,26 +26,22 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
     const cudnnTensorDescriptor_t y, void *y_data,
     const cudnnTensorDescriptor_t params, const void *scale, const void *bias,
     const void *mean, const void *variance, double epsilon) {
-  REFUSE_IF(!handle || !scale || !bias || !mean || !variance,
-            CUDNN_STATUS_BAD_PARAM);
-  host_bn_t bn;
-  cudnnStatus_t status = host_bn_begin(&bn, HOST_BN_INFERENCE, mode, alpha,
-                                       beta, epsilon, x, x_data);
-  if (!status)
-    status = host_bn_data(&bn, y, y_data, &bn.y);
-  if (!status)
-    status = host_bn_param(&bn, params, scale, &bn.scale);
-  if (!status)
-    status = host_bn_param(&bn, params, bias, &bn.bias);
-  if (!status)
-    status = host_bn_param(&bn, params, mean, &bn.mean);
-  if (!status)
-    status = host_bn_param(&bn, params, variance, &bn.variance);
-  if (!status)
-    status =
-        host_bn_model(__func__, CUDNN_BATCHNORM_OPS_BN, params, x,
-                      (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){y});
-  return status ? status : host_work_queue(handle, run, &bn, sizeof bn);
+  REFUSE_IF(!handle, CUDNN_STATUS_BAD_PARAM);
+  const host_bn_call_t call = {.entry = __func__,
+                               .mode = mode,
+                               .ops = CUDNN_BATCHNORM_OPS_BN,
+                               .alpha = alpha,
+                               .beta = beta,
+                               .x = {x, x_data},
+                               .y = {y, y_data},
+                               .scale = scale,
+                               .bias = bias,
+                               .mean = mean,
+                               .variance = variance,
+                               .epsilon = epsilon,
+                               .params = params,
+                               .stats = params};
+  return host_bn_queue(handle, HOST_BN_INFERENCE, &call);
 }
 
 cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
@@ -69,37 +58,27 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
   (void)workspace_bytes;
   (void)reserve;
   (void)reserve_bytes;
-  REFUSE_IF(!handle || !scale || !bias, CUDNN_STATUS_BAD_PARAM);
-  // Running values come in pairs, and so do saved ones.
-  REFUSE_IF(!running_mean != !running_variance || !saved_mean != !saved_invstd,
-            CUDNN_STATUS_BAD_PARAM);
-  host_bn_t bn;
-  cudnnStatus_t status = host_bn_begin(&bn, HOST_BN_TRAINING, mode, alpha, beta,
-                                       epsilon, x, x_data);
-  if (!status)
-    status = host_bn_fuse(&bn, ops, activation);
-  if (!status)
-    status = host_bn_data(&bn, y, y_data, &bn.y);
-  if (!status && ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION)
-    status = host_bn_data(&bn, z, z_data, &bn.z);
-  if (!status)
-    status = host_bn_param(&bn, params, scale, &bn.scale);
-  if (!status)
-    status = host_bn_param(&bn, params, bias, &bn.bias);
-  if (!status)
-    status = host_bn_param(&bn, params, running_mean, &bn.mean);
-  if (!status)
-    status = host_bn_param(&bn, params, running_variance, &bn.variance);
-  if (!status)
-    status = host_bn_param(&bn, params, saved_mean, &bn.saved_mean);
-  if (!status)
-    status = host_bn_param(&bn, params, saved_invstd, &bn.saved_invstd);
-  if (!status)
-    status = host_bn_model(__func__, ops, params, x,
-                           (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){
-                               y, bn.z.data ? z : NULL});
-  bn.factor = factor;
-  return status ? status : host_work_queue(handle, run, &bn, sizeof bn);
+  REFUSE_IF(!handle, CUDNN_STATUS_BAD_PARAM);
+  const host_bn_call_t call = {.entry = __func__,
+                               .mode = mode,
+                               .ops = ops,
+                               .activation = activation,
+                               .alpha = alpha,
+                               .beta = beta,
+                               .x = {x, x_data},
+                               .y = {y, y_data},
+                               .z = {z, z_data},
+                               .scale = scale,
+                               .bias = bias,
+                               .mean = running_mean,
+                               .variance = running_variance,
+                               .saved_mean = saved_mean,
+                               .saved_invstd = saved_invstd,
+                               .epsilon = epsilon,
+                               .factor = factor,
+                               .params = params,
+                               .stats = params};
+  return host_bn_queue(handle, HOST_BN_TRAINING, &call);
 }
 
 cudnnStatus_t cudnnBatchNormalizationForwardTraining(
@@ -133,43 +112,29 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
   (void)workspace_bytes;
   (void)reserve;
   (void)reserve_bytes;
-  REFUSE_IF(!handle || !alpha_param || !beta_param, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!scale || !dscale || !dbias, CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!saved_mean != !saved_invstd, CUDNN_STATUS_BAD_PARAM);
-  host_bn_t bn;
-  cudnnStatus_t status = host_bn_begin(&bn, HOST_BN_BACKWARD, mode, alpha, beta,
-                                       epsilon, x, x_data);
-  if (!status)
-    status = host_bn_fuse(&bn, ops, activation);
-  if (!status && bn.relu)
-    status = host_bn_data(&bn, y, y_data, &bn.y);
-  if (!status)
-    status = host_bn_data(&bn, dy, dy_data, &bn.dy);
-  if (!status && ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION)
-    status = host_bn_data(&bn, dz, dz_data, &bn.dz);
-  if (!status)
-    status = host_bn_data(&bn, dx, dx_data, &bn.dx);
-  if (!status)
-    status = host_bn_param(&bn, params, scale, &bn.scale);
-  if (!status)
-    status = host_bn_param(&bn, params, dscale, &bn.dscale);
-  if (!status)
-    status = host_bn_param(&bn, params, dbias, &bn.dbias);
-  if (!status)
-    status = host_bn_param(&bn, params, saved_mean, &bn.saved_mean);
-  if (!status)
-    status = host_bn_param(&bn, params, saved_invstd, &bn.saved_invstd);
-  if (status)
-    return status;
-  status =
-      host_bn_model(__func__, ops, params, x,
-                    (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){
-                        bn.relu ? y : NULL, dy, dx, bn.dz.data ? dz : NULL});
-  if (status)
-    return status;
-  bn.alpha_param = host_scalar(alpha_param, x->type);
-  bn.beta_param = host_scalar(beta_param, x->type);
-  return host_work_queue(handle, run, &bn, sizeof bn);
+  REFUSE_IF(!handle, CUDNN_STATUS_BAD_PARAM);
+  const host_bn_call_t call = {.entry = __func__,
+                               .mode = mode,
+                               .ops = ops,
+                               .activation = activation,
+                               .alpha = alpha,
+                               .beta = beta,
+                               .alpha_param = alpha_param,
+                               .beta_param = beta_param,
+                               .x = {x, x_data},
+                               .y = {y, y_data},
+                               .dy = {dy, dy_data},
+                               .dx = {dx, dx_data},
+                               .dz = {dz, dz_data},
+                               .scale = scale,
+                               .dscale = dscale,
+                               .dbias = dbias,
+                               .saved_mean = saved_mean,
+                               .saved_invstd = saved_invstd,
+                               .epsilon = epsilon,
+                               .params = params,
+                               .stats = params};
+  return host_bn_queue(handle, HOST_BN_BACKWARD, &call);
 }
 
 cudnnStatus_t cudnnBatchNormalizationBackward(

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entries of normalisations: batch normalisation with descriptors of its
 // own for running and saved values.
-#include <string.h>
-
-#include "src/host/cudnn/base/work.h"
 #include "src/host/cudnn/descriptor/life.h"
 #include "src/host/cudnn/normalization/args.h"
-
-static bool run(void *job) {
-  return host_bn_run(job);
-}
 
 // Modes and fused operations have the numbers of batch normalisation.
 _Static_assert((int)CUDNN_NORM_PER_ACTIVATION ==
@@ -69,24 +62,21 @@ cudnnStatus_t cudnnNormalizationForwardInference(
     return s;
   // cuDNN documents that nothing is fused here.
   REFUSE_IF(ops != CUDNN_NORM_OPS_NORM, CUDNN_STATUS_NOT_SUPPORTED);
-  REFUSE_IF(!scale || !bias || !mean || !variance, CUDNN_STATUS_BAD_PARAM);
-  host_bn_t bn;
-  s = host_bn_begin(&bn, HOST_BN_INFERENCE, (cudnnBatchNormMode_t)mode, alpha,
-                    beta, epsilon, x, x_data);
-  if (!s)
-    s = host_bn_data(&bn, y, y_data, &bn.y);
-  if (!s)
-    s = host_bn_param(&bn, params, scale, &bn.scale);
-  if (!s)
-    s = host_bn_param(&bn, params, bias, &bn.bias);
-  if (!s)
-    s = host_bn_param(&bn, stats, mean, &bn.mean);
-  if (!s)
-    s = host_bn_param(&bn, stats, variance, &bn.variance);
-  if (!s)
-    s = host_bn_model(__func__, CUDNN_BATCHNORM_OPS_BN, params, x,
-                      (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){y});
-  return s ? s : host_work_queue(handle, run, &bn, sizeof bn);
+  const host_bn_call_t call = {.entry = __func__,
+                               .mode = (cudnnBatchNormMode_t)mode,
+                               .ops = CUDNN_BATCHNORM_OPS_BN,
+                               .alpha = alpha,
+                               .beta = beta,
+                               .x = {x, x_data},
+                               .y = {y, y_data},
+                               .scale = scale,
+                               .bias = bias,
+                               .mean = mean,
+                               .variance = variance,
+                               .epsilon = epsilon,
+                               .params = params,
+                               .stats = stats};
+  return host_bn_queue(handle, HOST_BN_INFERENCE, &call);
 }
 
 cudnnStatus_t cudnnNormalizationForwardTraining(
@@ -107,37 +97,26 @@ cudnnStatus_t cudnnNormalizationForwardTraining(
   cudnnStatus_t s = known(handle, mode, ops, algo, groups);
   if (s)
     return s;
-  REFUSE_IF(!scale || !bias, CUDNN_STATUS_BAD_PARAM);
-  // Running values come in pairs, and so do saved ones.
-  REFUSE_IF(!running_mean != !running_variance || !saved_mean != !saved_invstd,
-            CUDNN_STATUS_BAD_PARAM);
-  host_bn_t bn;
-  s = host_bn_begin(&bn, HOST_BN_TRAINING, (cudnnBatchNormMode_t)mode, alpha,
-                    beta, epsilon, x, x_data);
-  if (!s)
-    s = host_bn_fuse(&bn, (cudnnBatchNormOps_t)ops, activation);
-  if (!s)
-    s = host_bn_data(&bn, y, y_data, &bn.y);
-  if (!s && ops == CUDNN_NORM_OPS_NORM_ADD_ACTIVATION)
-    s = host_bn_data(&bn, z, z_data, &bn.z);
-  if (!s)
-    s = host_bn_param(&bn, params, scale, &bn.scale);
-  if (!s)
-    s = host_bn_param(&bn, params, bias, &bn.bias);
-  if (!s)
-    s = host_bn_param(&bn, stats, running_mean, &bn.mean);
-  if (!s)
-    s = host_bn_param(&bn, stats, running_variance, &bn.variance);
-  if (!s)
-    s = host_bn_param(&bn, stats, saved_mean, &bn.saved_mean);
-  if (!s)
-    s = host_bn_param(&bn, stats, saved_invstd, &bn.saved_invstd);
-  if (!s)
-    s = host_bn_model(__func__, (cudnnBatchNormOps_t)ops, params, x,
-                      (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){
-                          y, bn.z.data ? z : NULL});
-  bn.factor = factor;
-  return s ? s : host_work_queue(handle, run, &bn, sizeof bn);
+  const host_bn_call_t call = {.entry = __func__,
+                               .mode = (cudnnBatchNormMode_t)mode,
+                               .ops = (cudnnBatchNormOps_t)ops,
+                               .activation = activation,
+                               .alpha = alpha,
+                               .beta = beta,
+                               .x = {x, x_data},
+                               .y = {y, y_data},
+                               .z = {z, z_data},
+                               .scale = scale,
+                               .bias = bias,
+                               .mean = running_mean,
+                               .variance = running_variance,
+                               .saved_mean = saved_mean,
+                               .saved_invstd = saved_invstd,
+                               .epsilon = epsilon,
+                               .factor = factor,
+                               .params = params,
+                               .stats = stats};
+  return host_bn_queue(handle, HOST_BN_TRAINING, &call);
 }
 
 cudnnStatus_t cudnnNormalizationBackward(
@@ -163,41 +142,28 @@ cudnnStatus_t cudnnNormalizationBackward(
   cudnnStatus_t s = known(handle, mode, ops, algo, groups);
   if (s)
     return s;
-  REFUSE_IF(!alpha_param || !beta_param || !scale || !dscale || !dbias,
-            CUDNN_STATUS_BAD_PARAM);
-  REFUSE_IF(!saved_mean != !saved_invstd, CUDNN_STATUS_BAD_PARAM);
-  host_bn_t bn;
-  s = host_bn_begin(&bn, HOST_BN_BACKWARD, (cudnnBatchNormMode_t)mode, alpha,
-                    beta, epsilon, x, x_data);
-  if (!s)
-    s = host_bn_fuse(&bn, (cudnnBatchNormOps_t)ops, activation);
-  if (!s && bn.relu)
-    s = host_bn_data(&bn, y, y_data, &bn.y);
-  if (!s)
-    s = host_bn_data(&bn, dy, dy_data, &bn.dy);
-  if (!s && ops == CUDNN_NORM_OPS_NORM_ADD_ACTIVATION)
-    s = host_bn_data(&bn, dz, dz_data, &bn.dz);
-  if (!s)
-    s = host_bn_data(&bn, dx, dx_data, &bn.dx);
-  if (!s)
-    s = host_bn_param(&bn, params, scale, &bn.scale);
-  if (!s)
-    s = host_bn_param(&bn, params, dscale, &bn.dscale);
-  if (!s)
-    s = host_bn_param(&bn, params, dbias, &bn.dbias);
-  if (!s)
-    s = host_bn_param(&bn, stats, saved_mean, &bn.saved_mean);
-  if (!s)
-    s = host_bn_param(&bn, stats, saved_invstd, &bn.saved_invstd);
-  if (!s)
-    s = host_bn_model(__func__, (cudnnBatchNormOps_t)ops, params, x,
-                      (const struct cudnnTensorStruct *[HOST_BN_OTHERS]){
-                          bn.relu ? y : NULL, dy, dx, bn.dz.data ? dz : NULL});
-  if (s)
-    return s;
-  bn.alpha_param = host_scalar(alpha_param, x->type);
-  bn.beta_param = host_scalar(beta_param, x->type);
-  return host_work_queue(handle, run, &bn, sizeof bn);
+  const host_bn_call_t call = {.entry = __func__,
+                               .mode = (cudnnBatchNormMode_t)mode,
+                               .ops = (cudnnBatchNormOps_t)ops,
+                               .activation = activation,
+                               .alpha = alpha,
+                               .beta = beta,
+                               .alpha_param = alpha_param,
+                               .beta_param = beta_param,
+                               .x = {x, x_data},
+                               .y = {y, y_data},
+                               .dy = {dy, dy_data},
+                               .dx = {dx, dx_data},
+                               .dz = {dz, dz_data},
+                               .scale = scale,
+                               .dscale = dscale,
+                               .dbias = dbias,
+                               .saved_mean = saved_mean,
+                               .saved_invstd = saved_invstd,
+                               .epsilon = epsilon,
+                               .params = params,
+                               .stats = stats};
+  return host_bn_queue(handle, HOST_BN_BACKWARD, &call);
 }
 
 // No operation needs workspace or reserve.
