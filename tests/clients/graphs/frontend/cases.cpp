@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs on NVIDIA's cudnn-frontend in C++, each checked against float64 loops:
 // what its samples make of convolutions here, and of all else in matrix.hpp,
-// norm.hpp and attention.hpp. With LAYER_VIEW=shard each rank has its rows (H) of
-// every activation, and its rows (M) of products.
+// norm.hpp and attention.hpp. With LAYER_VIEW=shard each rank has its rows (H)
+// of every activation, and its rows (M) of products.
 //
 // usage: cases [TEXT]     only the graphs whose names contain TEXT
 #include "attention.hpp"
@@ -72,10 +72,8 @@ static void forward(const shape_t &s) {
           y = convolved(x, w, s.window, s.type);
   graph_t g(s.type);
   tensor_t image = g.in(x), filter = g.in(w);
-  g.out(g.conv_fprop(image, filter, as<forward_t>(s.window)), y);
-  g.plan();
-  g.run();
-  compare("y", y);
+  g.out(g.conv_fprop(image, filter, as<forward_t>(s.window)), y, "y");
+  g.finish();
 }
 
 static void gradients(const shape_t &s) {
@@ -92,16 +90,12 @@ static void gradients(const shape_t &s) {
            });
   graph_t data(s.type), filter(s.type);
   tensor_t loss = data.in(dy), f = data.in(w);
-  data.out(data.conv_dgrad(loss, f, as<data_t>(s.window)), dx);
-  data.plan();
-  data.run();
-  compare("dx", dx);
+  data.out(data.conv_dgrad(loss, f, as<data_t>(s.window)), dx, "dx");
+  data.finish();
   loss = filter.in(dy);
   tensor_t image = filter.in(x);
-  filter.out(filter.conv_wgrad(loss, image, as<filter_t>(s.window)), dw);
-  filter.plan();
-  filter.run();
-  compare("dw", dw);
+  filter.out(filter.conv_wgrad(loss, image, as<filter_t>(s.window)), dw, "dw");
+  filter.finish();
 }
 
 static const dims_t image{2, 8, 24, 8}, kernel{16, 8, 3, 3};
@@ -144,14 +138,10 @@ static void statistics() {
            out = g.conv_fprop(g.scale_bias_relu(in, scale, bias), filter,
                               as<forward_t>(same(2)));
   auto [a, b] = g.genstats(out, fe::graph::Genstats_attributes());
-  g.out(out, y);
-  g.out(a, sum);
-  g.out(b, squares);
-  g.plan();
-  g.run();
-  compare("y", y);
-  compare("sum", sum);
-  compare("squares", squares);
+  g.out(out, y, "y");
+  g.out(a, sum, "sum");
+  g.out(b, squares, "squares");
+  g.finish();
 }
 
 static void residual() {
@@ -165,10 +155,8 @@ static void residual() {
   g.out(g.op(PointwiseMode_t::RELU_FWD,
              g.op(PointwiseMode_t::ADD,
                   g.conv_fprop(in, filter, as<forward_t>(same(2))), other)),
-        y);
-  g.plan();
-  g.run();
-  compare("y", y);
+        y, "y");
+  g.finish();
 }
 
 static void integers() {
@@ -178,10 +166,8 @@ static void integers() {
   graph_t g(i8, i32, i32);
   tensor_t in = g.in(x), filter = g.in(w),
            sum = g.conv_fprop(in, filter, as<forward_t>(same(2)));
-  g.out(g.op(PointwiseMode_t::IDENTITY, sum, sum), y);
-  g.plan();
-  g.run();
-  compare("y", y);
+  g.out(g.op(PointwiseMode_t::IDENTITY, sum, sum), y, "y");
+  g.finish();
 }
 
 static void over_channels() {
@@ -196,10 +182,8 @@ static void over_channels() {
   g.out(g.reduction(g.conv_fprop(in, filter, as<forward_t>(same(2))),
                     fe::graph::Reduction_attributes().set_mode(
                         fe::ReductionMode_t::ADD)),
-        sum);
-  g.plan();
-  g.run();
-  compare("sum", sum);
+        sum, "sum");
+  g.finish();
 }
 
 static void data_of_relu() {
@@ -213,10 +197,8 @@ static void data_of_relu() {
   tensor_t loss = g.in(dy), filter = g.in(w), in = g.in(x),
            back = g.conv_dgrad(loss, filter, as<data_t>(same(2)));
   back->set_dim(local_dim(dx));
-  g.out(g.op(PointwiseMode_t::RELU_BWD, back, in), dx);
-  g.plan();
-  g.run();
-  compare("dx", dx);
+  g.out(g.op(PointwiseMode_t::RELU_BWD, back, in), dx, "dx");
+  g.finish();
 }
 
 static void filter_of_relu() {
@@ -232,10 +214,8 @@ static void filter_of_relu() {
   tensor_t in = g.in(x), loss = g.in(dy);
   g.out(g.conv_wgrad(loss, g.scale_bias_relu(in, scale, bias),
                      as<filter_t>(same(2))),
-        dw);
-  g.plan();
-  g.run();
-  compare("dw", dw);
+        dw, "dw");
+  g.finish();
 }
 
 static void two_results() {
@@ -247,14 +227,11 @@ static void two_results() {
   graph_t g(f32);
   tensor_t in = g.in(x), filter = g.in(w),
            out = g.conv_fprop(in, filter, as<forward_t>(same(2)));
-  g.out(out, y);
+  g.out(out, y, "y");
   g.out(g.op(PointwiseMode_t::GELU_FWD,
              g.op(PointwiseMode_t::MUL, out, g.tensor(0.5F))),
-        z);
-  g.plan();
-  g.run();
-  compare("y", y);
-  compare("gelu", z);
+        z, "gelu");
+  g.finish();
 }
 
 static void one_convolution(graph_t &g, array_t &y) {

@@ -15,6 +15,7 @@ static void check(fe::error_t error) {
 
 struct graph_t : fe::graph::Graph {
   std::unordered_map<int64_t, void *> pack;
+  std::vector<std::pair<std::string, array_t *>> named; // results
   explicit graph_t(DataType_t io, DataType_t between = f32,
                    DataType_t compute = f32) {
     set_io_data_type(io)
@@ -37,6 +38,11 @@ struct graph_t : fe::graph::Graph {
         .set_data_type(a.type)
         .set_uid(int64_t(pack.size()) + 1);
     pack[t->get_uid()] = output(a);
+  }
+  // `finish` compares it.
+  void out(tensor_t t, array_t &a, const std::string &name) {
+    out(t, a);
+    named.push_back({name, &a});
   }
   tensor_t op(PointwiseMode_t mode, tensor_t x, tensor_t b = nullptr) {
     auto how = fe::graph::Pointwise_attributes().set_mode(mode);
@@ -63,5 +69,13 @@ struct graph_t : fe::graph::Graph {
     check(execute(handle, pack, workspace));
     check(cudaDeviceSynchronize());
     check(cudaFree(workspace));
+  }
+  // Plans, runs, and compares the results that have names.
+  void finish() {
+    check(!named.empty(), "nothing is compared");
+    plan();
+    run();
+    for (auto &[name, result] : named)
+      compare(name, *result);
   }
 };
