@@ -5,8 +5,6 @@
 #pragma once
 #include "graph.hpp"
 
-using fe::NormFwdPhase_t;
-
 static const float epsilon = 1e-3F;
 
 // ---- what is right ---------------------------------------------------------
@@ -22,8 +20,8 @@ static int64_t under(const dims_t &some, const dims_t &all, int64_t i) {
   return index;
 }
 
-static array_t zeros(const dims_t &dim, DataType_t type) {
-  array_t a{dim, type, true, false, {}, nullptr};
+static array_t zeros(const dims_t &dim, bool channels_last = true) {
+  array_t a{dim, f32, channels_last, false, {}, nullptr};
   a.value.resize(size_t(count(dim)));
   return a;
 }
@@ -31,7 +29,7 @@ static array_t zeros(const dims_t &dim, DataType_t type) {
 // Means of f(index) over the elements of x that share a statistic.
 static array_t means(const array_t &x, const dims_t &statistics,
                      const std::function<double(int64_t)> &f) {
-  array_t mean = zeros(statistics, f32);
+  array_t mean = zeros(statistics, x.channels_last);
   for (int64_t i = 0; i < count(x.dim); i++)
     mean.value[under(statistics, x.dim, i)] +=
         f(i) * double(count(statistics)) / double(count(x.dim));
@@ -43,7 +41,7 @@ struct normal_t {
 };
 
 static normal_t normalized(const array_t &x, const dims_t &statistics,
-                           bool centred = true) {
+                           bool centred) {
   normal_t n;
   auto at = [&](const array_t &a, int64_t i) {
     return a.value[under(statistics, x.dim, i)];
@@ -75,8 +73,9 @@ struct gradients_t {
 };
 
 static gradients_t gradients_of(const normal_t &n, const array_t &scale,
-                                const array_t &dy, bool centred = true) {
-  gradients_t g{dy, zeros(scale.dim, f32), zeros(scale.dim, f32)};
+                                const array_t &dy, bool centred) {
+  array_t none = zeros(scale.dim, scale.channels_last);
+  gradients_t g{dy, none, none};
   const dims_t &x = dy.dim, &few = n.inverse.dim;
   auto slope = [&](int64_t i) {
     return dy.value[i] * scale.value[under(scale.dim, x, i)];
@@ -95,56 +94,59 @@ static gradients_t gradients_of(const normal_t &n, const array_t &scale,
   return g;
 }
 
-// ---- layers ----------------------------------------------------------------
+// ---- cases -----------------------------------------------------------------
 
-// Extents of x, the scale and the statistics.
+enum kind_t { LAYER, RMS, ADAPTIVE, INSTANCE, BATCH };
+
+// Extents of x, the scale and the statistics. Each sample of an adaptive one
+// has a scale and a bias of its own.
 struct layer_t {
+  kind_t kind;
   dims_t x, scale, statistics;
+  bool channels_last = true;
+  bool is_centred() const {
+    return kind != RMS;
+  }
 };
-static const layer_t rows{{96, 64, 1, 1}, {1, 64, 1, 1}, {96, 1, 1, 1}};
-static const layer_t matrices_of_rows{{4, 24, 64}, {4, 1, 64}, {4, 24, 1}};
-static const layer_t planes{{4, 32, 8, 8}, {1, 32, 1, 1}, {4, 32, 1, 1}};
-static const layer_t batch{{4, 32, 8, 8}, {1, 32, 1, 1}, {1, 32, 1, 1}};
+static const layer_t layer{LAYER, {96, 64, 1, 1}, {1, 64, 1, 1}, {96, 1, 1, 1}},
+    rms{RMS, {96, 64, 1, 1}, {1, 64, 1, 1}, {96, 1, 1, 1}},
+    adaptive{ADAPTIVE, {4, 24, 64}, {4, 1, 64}, {4, 24, 1}, false},
+    instance{INSTANCE, {4, 32, 8, 8}, {1, 32, 1, 1}, {4, 32, 1, 1}},
+    batch{BATCH, {4, 32, 8, 8}, {1, 32, 1, 1}, {1, 32, 1, 1}};
 
-static array_t parameters(const layer_t &l, bool last = true) {
-  return random(l.scale, f32, last, false);
+// What a case has, or has not.
+enum {
+  INFERENCE = 1 << 0, // without statistics
+  UNBIASED = 1 << 1,
+  ONE_MORE = 1 << 2, // the program has the scale less 1
+  SUM = 1 << 3,      // another tensor is added to y
+  MASK = 1 << 4,    // y is cut at 0, and its gradient by a mask of what was not
+  BYTES = 1 << 5,   // a number times y, as 8-bit floats
+  RUNNING = 1 << 6, // running statistics
+  PEERS = 1 << 7    // memory that two GPUs would share, of which there is one,
+                    // on a part of its processors
+};
+
+struct norm_t {
+  const layer_t &layer;
+  DataType_t type;
+  int what = 0;
+  bool has(int flag) const {
+    return what & flag;
+  }
+};
+
+static array_t parameters(const layer_t &l) {
+  return random(l.scale, f32, l.channels_last, false);
 }
 
-static array_t activations(const layer_t &l, DataType_t type,
-                           bool last = true) {
-  return random(l.x, type, last, false, 2);
+static array_t activations(const layer_t &l, DataType_t type) {
+  return random(l.x, type, l.channels_last, false, 2);
 }
 
 static array_t typed(array_t a, DataType_t type) {
   a.type = type;
   return a;
-}
-
-static void layer_norm(DataType_t type, bool training) {
-  array_t x = activations(rows, type), scale = parameters(rows),
-          bias = parameters(rows);
-  normal_t n = normalized(x, rows.statistics);
-  array_t y = transformed(n.value, scale, bias);
-  graph_t g(type);
-  tensor_t in = g.in(x), by = g.in(scale), plus = g.in(bias);
-  auto [out, mean, inverse] =
-      g.layernorm(in, by, plus,
-                  fe::graph::Layernorm_attributes()
-                      .set_forward_phase(training ? NormFwdPhase_t::TRAINING
-                                                  : NormFwdPhase_t::INFERENCE)
-                      .set_epsilon(epsilon));
-  g.out(out, y);
-  if (training) {
-    g.out(mean, n.mean);
-    g.out(inverse, n.inverse);
-  }
-  g.plan();
-  g.run();
-  compare("y", y);
-  if (training) {
-    compare("mean", n.mean);
-    compare("inverse deviation", n.inverse);
-  }
 }
 
 // dy, or what a mask that another graph wrote leaves of it: the mask's bits are
@@ -165,324 +167,185 @@ static array_t cut(const array_t &dy, const array_t *mask) {
       dy, [&](double v, int64_t i) { return mask ? v * mask->value[i] : v; });
 }
 
-static void layer_norm_gradients(DataType_t type, array_t *mask = nullptr) {
-  array_t x = activations(rows, type), dy = activations(rows, type),
-          scale = parameters(rows);
-  normal_t n = normalized(x, rows.statistics);
-  gradients_t right = gradients_of(n, scale, cut(dy, mask));
-  graph_t g(type);
+template <typename attributes_t>
+static attributes_t saved(tensor_t mean, tensor_t inverse) {
+  return attributes_t().set_saved_mean_and_inv_variance(mean, inverse);
+}
+
+static std::array<tensor_t, 3> gradients_op(graph_t &g, const norm_t &c,
+                                            tensor_t loss, tensor_t x,
+                                            tensor_t scale, tensor_t mean,
+                                            tensor_t inverse) {
+  using namespace fe::graph;
+  switch (c.layer.kind) {
+  case LAYER:
+    return g.layernorm_backward(
+        loss, x, scale, saved<Layernorm_backward_attributes>(mean, inverse));
+  case RMS:
+    return g.rmsnorm_backward(
+        loss, x, scale, inverse,
+        Rmsnorm_backward_attributes().has_dbias(!c.has(UNBIASED)));
+  case ADAPTIVE:
+    return g.adalayernorm_backward(
+        loss, x, scale, saved<AdaLayernorm_backward_attributes>(mean, inverse));
+  case INSTANCE:
+    return g.instancenorm_backward(
+        loss, x, scale, saved<Instancenorm_backward_attributes>(mean, inverse));
+  default:
+    return g.batchnorm_backward(
+        loss, x, scale, saved<Batchnorm_backward_attributes>(mean, inverse));
+  }
+}
+
+// What is left of dy behind a mask is a result, too, of a batch normalisation.
+static void gradients(const norm_t &c, array_t *mask = nullptr) {
+  const layer_t &l = c.layer;
+  array_t x = activations(l, c.type), dy = activations(l, c.type),
+          scale = parameters(l), left = cut(dy, mask);
+  normal_t n = normalized(x, l.statistics, l.is_centred());
+  gradients_t right = gradients_of(n, scale, left, l.is_centred());
+  graph_t g(c.type);
   tensor_t loss = masked(g, dy, mask), in = g.in(x), by = g.in(scale),
-           mean = g.in(n.mean), inverse = g.in(n.inverse);
-  auto [dx, dscale, dbias] =
-      g.layernorm_backward(loss, in, by,
-                           fe::graph::Layernorm_backward_attributes()
-                               .set_saved_mean_and_inv_variance(mean, inverse));
-  g.out(dx, right.dx);
-  g.out(dscale, right.dscale);
-  g.out(dbias, right.dbias);
-  g.plan();
-  g.run();
-  compare("dx", right.dx);
-  compare("dscale", right.dscale);
-  compare("dbias", right.dbias);
-}
-
-// The program has the scale less 1; y becomes 8-bit floats, or is cut at 0 with
-// a mask of what was not, which the gradients take.
-static void layer_norm_around(bool to_bytes) {
-  DataType_t type = to_bytes ? bf16 : f32;
-  array_t x = activations(rows, type), scale = parameters(rows),
-          bias = parameters(rows), factor = random({1, 1, 1, 1}, f32),
-          one_more = mapped(scale, [](double v, int64_t) { return v + 1; });
-  factor.is_cut = false;
-  normal_t n = normalized(x, rows.statistics);
-  array_t y = transformed(n.value, one_more, bias);
-  array_t mask = typed(mapped(y, [](double v, int64_t) { return v > 0; }), i8);
-  y = typed(mapped(y,
-                   [&](double v, int64_t) {
-                     return to_bytes ? v * factor.value[0] : std::max(v, 0.);
-                   }),
-            to_bytes ? fp8 : f32);
-  graph_t g(type);
-  tensor_t in = g.in(x), by = g.in(scale), plus = g.in(bias);
-  by = g.op(PointwiseMode_t::ADD, by, g.tensor(1.F));
-  auto [out, mean, inverse] =
-      g.layernorm(in, by, plus,
-                  fe::graph::Layernorm_attributes()
-                      .set_forward_phase(NormFwdPhase_t::TRAINING)
-                      .set_epsilon(epsilon));
-  g.out(mean, n.mean);
-  g.out(inverse, n.inverse);
-  out = to_bytes ? g.op(PointwiseMode_t::MUL, out, g.in(factor))
-                 : g.op(PointwiseMode_t::RELU_FWD, out);
-  g.out(out, y);
-  if (!to_bytes) {
-    tensor_t positive = g.op(PointwiseMode_t::CMP_GT, out, g.tensor(0.F));
-    g.out(positive, mask);
-    positive->set_data_type(DataType_t::BOOLEAN);
-  }
-  g.plan();
-  g.run();
-  compare("y", y);
-  compare("inverse deviation", n.inverse);
-  if (!to_bytes)
-    layer_norm_gradients(f32, &mask);
-}
-
-static void rms_norm(bool training, bool biased) {
-  array_t x = activations(rows, bf16), scale = parameters(rows),
-          bias = biased ? parameters(rows) : array_t();
-  normal_t n = normalized(x, rows.statistics, false);
-  array_t y = transformed(n.value, scale, bias);
-  graph_t g(bf16);
-  tensor_t in = g.in(x), by = g.in(scale), number = g.tensor(epsilon);
-  auto how = fe::graph::Rmsnorm_attributes()
-                 .set_forward_phase(training ? NormFwdPhase_t::TRAINING
-                                             : NormFwdPhase_t::INFERENCE)
-                 .set_epsilon(number);
-  tensor_t plus = biased ? g.in(bias) : nullptr;
-  if (biased)
-    how.set_bias(plus);
-  auto [out, inverse] = g.rmsnorm(in, by, how);
-  g.out(out, y);
-  if (training)
-    g.out(inverse, n.inverse);
-  g.plan();
-  g.run();
-  compare("y", y);
-  if (training)
-    compare("inverse deviation", n.inverse);
-}
-
-static void rms_norm_gradients(bool biased) {
-  array_t x = activations(rows, bf16), dy = activations(rows, bf16),
-          scale = parameters(rows);
-  normal_t n = normalized(x, rows.statistics, false);
-  gradients_t right = gradients_of(n, scale, dy, false);
-  graph_t g(bf16);
-  tensor_t loss = g.in(dy), in = g.in(x), by = g.in(scale),
+           mean = l.is_centred() ? g.in(n.mean) : nullptr,
            inverse = g.in(n.inverse);
-  auto [dx, dscale, dbias] = g.rmsnorm_backward(
-      loss, in, by, inverse,
-      fe::graph::Rmsnorm_backward_attributes().has_dbias(biased));
-  g.out(dx, right.dx);
-  g.out(dscale, right.dscale);
-  if (biased)
-    g.out(dbias, right.dbias);
-  g.plan();
-  g.run();
-  compare("dx", right.dx);
-  compare("dscale", right.dscale);
-  if (biased)
-    compare("dbias", right.dbias);
+  if (mask && l.kind == BATCH)
+    g.out(loss, left, "dy");
+  auto [dx, dscale, dbias] = gradients_op(g, c, loss, in, by, mean, inverse);
+  g.out(dx, right.dx, "dx");
+  g.out(dscale, right.dscale, "dscale");
+  if (!c.has(UNBIASED))
+    g.out(dbias, right.dbias, "dbias");
+  g.finish();
 }
 
-// Each sample has a scale and a bias of its own.
-static void adaptive(bool training) {
-  const layer_t &l = matrices_of_rows;
-  array_t x = activations(l, bf16, false), scale = parameters(l, false),
-          bias = parameters(l, false);
-  normal_t n = normalized(x, l.statistics);
-  n.mean.channels_last = n.inverse.channels_last = false;
-  array_t y = transformed(n.value, scale, bias);
-  graph_t g(bf16);
-  tensor_t in = g.in(x), by = g.in(scale), plus = g.in(bias);
-  auto [out, mean, inverse] = g.adalayernorm(
-      in, by, plus,
-      fe::graph::AdaLayernorm_attributes()
-          .set_forward_phase(training ? NormFwdPhase_t::TRAINING
-                                      : NormFwdPhase_t::INFERENCE)
-          .set_epsilon(g.tensor(epsilon)));
-  g.out(out, y);
-  if (training) {
-    g.out(mean, n.mean);
-    g.out(inverse, n.inverse);
+// Running statistics, of which the operation makes new ones.
+struct running_t {
+  static constexpr double momentum = 0.125;
+  array_t old_mean, old_variance, mean, variance;
+  running_t(const layer_t &l, const normal_t &n)
+      : old_mean(parameters(l)),
+        old_variance(mapped(parameters(l), [](double v, int64_t) {
+          return double(float(1 + std::fabs(v)));
+        })) {
+    double elements = double(count(l.x) / count(l.statistics));
+    mean = mapped(old_mean, [&](double v, int64_t i) {
+      return v + momentum * (n.mean.value[i] - v);
+    });
+    variance = mapped(old_variance, [&](double v, int64_t i) {
+      return v +
+             momentum * (n.variance.value[i] * elements / (elements - 1) - v);
+    });
   }
-  g.plan();
-  g.run();
-  compare("y", y);
-  if (training) {
-    compare("mean", n.mean);
-    compare("inverse deviation", n.inverse);
-  }
-}
+};
 
-static void adaptive_gradients() {
-  const layer_t &l = matrices_of_rows;
-  array_t x = activations(l, f16, false), dy = activations(l, f16, false),
-          scale = parameters(l, false);
-  normal_t n = normalized(x, l.statistics);
-  n.mean.channels_last = n.inverse.channels_last = false;
-  gradients_t right = gradients_of(n, scale, dy);
-  right.dscale.channels_last = right.dbias.channels_last = false;
-  graph_t g(f16);
-  tensor_t loss = g.in(dy), in = g.in(x), by = g.in(scale), mean = g.in(n.mean),
-           inverse = g.in(n.inverse);
-  auto [dx, dscale, dbias] = g.adalayernorm_backward(
-      loss, in, by,
-      fe::graph::AdaLayernorm_backward_attributes()
-          .set_saved_mean_and_inv_variance(mean, inverse));
-  g.out(dx, right.dx);
-  g.out(dscale, right.dscale);
-  g.out(dbias, right.dbias);
-  g.plan();
-  g.run();
-  compare("dx", right.dx);
-  compare("dscale", right.dscale);
-  compare("dbias", right.dbias);
-}
-
-static void instance_norm(bool training) {
-  array_t x = activations(planes, f16), scale = parameters(planes),
-          bias = parameters(planes);
-  normal_t n = normalized(x, planes.statistics);
-  array_t y = transformed(n.value, scale, bias);
-  graph_t g(f16);
-  tensor_t in = g.in(x), by = g.in(scale), plus = g.in(bias),
-           number = g.tensor(epsilon);
-  auto [out, mean, inverse] = g.instancenorm(
-      in, by, plus,
-      fe::graph::Instancenorm_attributes()
-          .set_forward_phase(training ? NormFwdPhase_t::TRAINING
-                                      : NormFwdPhase_t::INFERENCE)
-          .set_epsilon(number));
-  g.out(out, y);
-  if (training) {
-    g.out(mean, n.mean);
-    g.out(inverse, n.inverse);
-  }
-  g.plan();
-  g.run();
-  compare("y", y);
-  if (training) {
-    compare("mean", n.mean);
-    compare("inverse deviation", n.inverse);
-  }
-}
-
-static void instance_norm_gradients() {
-  array_t x = activations(planes, f16), dy = activations(planes, f16),
-          scale = parameters(planes);
-  normal_t n = normalized(x, planes.statistics);
-  gradients_t right = gradients_of(n, scale, dy);
-  graph_t g(f16);
-  tensor_t loss = g.in(dy), in = g.in(x), by = g.in(scale), mean = g.in(n.mean),
-           inverse = g.in(n.inverse);
-  auto [dx, dscale, dbias] = g.instancenorm_backward(
-      loss, in, by,
-      fe::graph::Instancenorm_backward_attributes()
-          .set_saved_mean_and_inv_variance(mean, inverse));
-  g.out(dx, right.dx);
-  g.out(dscale, right.dscale);
-  g.out(dbias, right.dbias);
-  g.plan();
-  g.run();
-  compare("dx", right.dx);
-  compare("dscale", right.dscale);
-  compare("dbias", right.dbias);
-}
-
-// ---- batches ---------------------------------------------------------------
-
-// What is left of dy behind a mask is a result, too.
-static void batch_norm_gradients(array_t *mask = nullptr) {
-  array_t x = activations(batch, f16), dy = activations(batch, f16),
-          scale = parameters(batch), left = cut(dy, mask);
-  normal_t n = normalized(x, batch.statistics);
-  gradients_t right = gradients_of(n, scale, left);
-  graph_t g(f16);
-  tensor_t loss = masked(g, dy, mask), in = g.in(x), by = g.in(scale),
-           mean = g.in(n.mean), inverse = g.in(n.inverse);
-  if (mask)
-    g.out(loss, left);
-  auto [dx, dscale, dbias] =
-      g.batchnorm_backward(loss, in, by,
-                           fe::graph::Batchnorm_backward_attributes()
-                               .set_saved_mean_and_inv_variance(mean, inverse));
-  g.out(dx, right.dx);
-  g.out(dscale, right.dscale);
-  g.out(dbias, right.dbias);
-  g.plan();
-  g.run();
-  if (mask)
-    compare("dy", left);
-  compare("dx", right.dx);
-  compare("dscale", right.dscale);
-  compare("dbias", right.dbias);
-}
-
-enum behind_t { NOTHING, ADDED, PEERS };
-
-// With running statistics. Behind it: a sum that is cut at 0, with a mask
-// that the gradients take; or
-// memory that two GPUs would share, of which there is one, on a part of its
-// processors.
-static void batch_norm(behind_t behind, bool running) {
-  array_t x = activations(batch, f16), scale = parameters(batch),
-          bias = parameters(batch), other = activations(batch, f16),
-          old_mean = parameters(batch),
-          old_variance = mapped(parameters(batch), [](double v, int64_t) {
-            return double(float(1 + std::fabs(v)));
-          });
-  const double momentum = 0.125, elements = 4 * 8 * 8;
-  normal_t n = normalized(x, batch.statistics);
-  array_t y = transformed(n.value, scale, bias);
-  array_t new_mean = mapped(old_mean,
-                            [&](double v, int64_t i) {
-                              return v + momentum * (n.mean.value[i] - v);
-                            }),
-          new_variance = mapped(old_variance, [&](double v, int64_t i) {
-            return v +
-                   momentum *
-                       (n.variance.value[i] * elements / (elements - 1) - v);
-          });
-  array_t mask = typed(y, i8);
-  if (behind == ADDED)
-    for (size_t i = 0; i < y.value.size(); i++) {
-      double sum = y.value[i] + other.value[i];
-      mask.value[i] = sum > 0;
-      y.value[i] = std::max(sum, 0.);
-    }
-  graph_t g(f16);
-  tensor_t in = g.in(x), by = g.in(scale), plus = g.in(bias),
-           number = g.tensor(epsilon), step = g.tensor(float(momentum));
+static std::array<tensor_t, 3> batch_norm_op(graph_t &g, const norm_t &c,
+                                             tensor_t x, tensor_t scale,
+                                             tensor_t bias,
+                                             running_t &running) {
+  tensor_t number = g.tensor(epsilon);
   auto how = fe::graph::Batchnorm_attributes().set_epsilon(number);
-  tensor_t mean0 = running ? g.in(old_mean) : nullptr,
-           variance0 = running ? g.in(old_variance) : nullptr;
-  array_t shared[] = {zeros({2, 4 * 32, 1, 1}, f32),
-                      zeros({2, 4 * 32, 1, 1}, f32)};
-  if (running)
-    how.set_previous_running_stats(mean0, variance0, step);
-  if (behind == PEERS) {
+  if (c.has(RUNNING)) {
+    tensor_t step = g.tensor(float(running_t::momentum)),
+             mean = g.in(running.old_mean),
+             variance = g.in(running.old_variance);
+    how.set_previous_running_stats(mean, variance, step);
+  }
+  if (c.has(PEERS)) {
+    array_t shared[] = {zeros({2, 4 * 32, 1, 1}), zeros({2, 4 * 32, 1, 1})};
     how.set_peer_stats({g.in(shared[0]), g.in(shared[1])});
     g.set_sm_count(8);
   }
-  auto [out, mean, inverse, mean1, variance1] = g.batchnorm(in, by, plus, how);
-  g.out(mean, n.mean);
-  g.out(inverse, n.inverse);
-  if (running) {
-    g.out(mean1, new_mean);
-    g.out(variance1, new_variance);
+  auto [y, mean, inverse, new_mean, new_variance] =
+      g.batchnorm(x, scale, bias, how);
+  if (c.has(RUNNING)) {
+    g.out(new_mean, running.mean, "running mean");
+    g.out(new_variance, running.variance, "running variance");
   }
-  if (behind == ADDED) {
-    out = g.op(PointwiseMode_t::RELU_FWD,
-               g.op(PointwiseMode_t::ADD, out, g.in(other)));
+  return {y, mean, inverse};
+}
+
+// The mean is nullptr where there is none.
+static std::array<tensor_t, 3> forward_op(graph_t &g, const norm_t &c,
+                                          tensor_t x, tensor_t scale,
+                                          tensor_t bias, running_t &running) {
+  using namespace fe::graph;
+  auto phase = c.has(INFERENCE) ? fe::NormFwdPhase_t::INFERENCE
+                                : fe::NormFwdPhase_t::TRAINING;
+  tensor_t number = nullptr;
+  switch (c.layer.kind) {
+  case LAYER:
+    return g.layernorm(
+        x, scale, bias,
+        Layernorm_attributes().set_forward_phase(phase).set_epsilon(epsilon));
+  case RMS: {
+    number = g.tensor(epsilon);
+    auto how =
+        Rmsnorm_attributes().set_forward_phase(phase).set_epsilon(number);
+    if (bias)
+      how.set_bias(bias);
+    auto [y, inverse] = g.rmsnorm(x, scale, how);
+    return {y, nullptr, inverse};
+  }
+  case ADAPTIVE:
+    return g.adalayernorm(
+        x, scale, bias,
+        AdaLayernorm_attributes().set_forward_phase(phase).set_epsilon(
+            g.tensor(epsilon)));
+  case INSTANCE:
+    number = g.tensor(epsilon);
+    return g.instancenorm(
+        x, scale, bias,
+        Instancenorm_attributes().set_forward_phase(phase).set_epsilon(number));
+  default:
+    return batch_norm_op(g, c, x, scale, bias, running);
+  }
+}
+
+static void forward(const norm_t &c) {
+  const layer_t &l = c.layer;
+  array_t x = activations(l, c.type), scale = parameters(l),
+          bias = c.has(UNBIASED) ? array_t() : parameters(l),
+          other = activations(l, c.type), factor = random({1, 1, 1, 1}, f32);
+  factor.is_cut = false;
+  normal_t n = normalized(x, l.statistics, l.is_centred());
+  running_t running(l, n);
+  array_t whole = mapped(
+      scale, [&](double v, int64_t) { return v + (c.has(ONE_MORE) ? 1 : 0); });
+  array_t y = transformed(n.value, whole, bias);
+  if (c.has(SUM))
+    y = mapped(y, [&](double v, int64_t i) { return v + other.value[i]; });
+  array_t mask = typed(mapped(y, [](double v, int64_t) { return v > 0; }), i8);
+  if (c.has(MASK))
+    y = mapped(y, [](double v, int64_t) { return std::max(v, 0.); });
+  if (c.has(BYTES))
+    y = typed(mapped(y, [&](double v, int64_t) { return v * factor.value[0]; }),
+              fp8);
+  graph_t g(c.type);
+  tensor_t in = g.in(x), by = g.in(scale),
+           plus = c.has(UNBIASED) ? nullptr : g.in(bias);
+  if (c.has(ONE_MORE))
+    by = g.op(PointwiseMode_t::ADD, by, g.tensor(1.F));
+  auto [out, mean, inverse] = forward_op(g, c, in, by, plus, running);
+  if (!c.has(INFERENCE)) {
+    if (mean)
+      g.out(mean, n.mean, "mean");
+    g.out(inverse, n.inverse, "inverse deviation");
+  }
+  if (c.has(SUM))
+    out = g.op(PointwiseMode_t::ADD, out, g.in(other));
+  if (c.has(MASK))
+    out = g.op(PointwiseMode_t::RELU_FWD, out);
+  if (c.has(BYTES))
+    out = g.op(PointwiseMode_t::MUL, out, g.in(factor));
+  g.out(out, y, "y");
+  if (c.has(MASK)) {
     tensor_t positive = g.op(PointwiseMode_t::CMP_GT, out, g.tensor(0.F));
     g.out(positive, mask);
     positive->set_data_type(DataType_t::BOOLEAN);
   }
-  g.out(out, y);
-  g.plan();
-  g.run();
-  compare("y", y);
-  compare("mean", n.mean);
-  compare("inverse deviation", n.inverse);
-  if (running) {
-    compare("running mean", new_mean);
-    compare("running variance", new_variance);
-  }
-  if (behind == ADDED)
-    batch_norm_gradients(&mask);
+  g.finish();
+  if (c.has(MASK))
+    gradients({l, c.type}, &mask);
 }
 
 // A convolution's data gradient goes back through a cut at 0 of a normalised
@@ -496,12 +359,12 @@ static void weights_of_batch_norm() {
   products(x.dim, w.dim, dy.dim, same(2), [&](int64_t i, int64_t j, int64_t o) {
     back.value[i] += w.value[j] * dy.value[o];
   });
-  normal_t n = normalized(x, batch.statistics);
+  normal_t n = normalized(x, batch.statistics, true);
   array_t seen = transformed(n.value, scale, bias);
   for (size_t i = 0; i < back.value.size(); i++)
     back.value[i] = seen.value[i] > 0 ? back.value[i] : 0;
-  gradients_t right = gradients_of(n, scale, back);
-  array_t of_dy = zeros(batch.scale, f32), of_x = of_dy, constant = of_dy;
+  gradients_t right = gradients_of(n, scale, back, true);
+  array_t of_dy = zeros(batch.scale), of_x = of_dy, constant = of_dy;
   for (size_t c = 0; c < of_dy.value.size(); c++) {
     double inverse = n.inverse.value[c], elements = 4 * 8 * 8;
     double factor = scale.value[c] * inverse;
@@ -525,47 +388,106 @@ static void weights_of_batch_norm() {
                                        .set_dilation({1, 1}));
   gradient->set_dim(x.dim);
   gradient = g.op(PointwiseMode_t::RELU_BWD, gradient, value);
-  g.out(gradient, back);
+  g.out(gradient, back, "dy");
   auto [dscale, dbias, for_dy, for_x, rest] = g.dbn_weight(
       gradient, in, mean, inverse, by, fe::graph::DBN_weight_attributes());
-  g.out(dscale, right.dscale);
-  g.out(dbias, right.dbias);
-  g.out(for_dy, of_dy);
-  g.out(for_x, of_x);
-  g.out(rest, constant);
-  g.plan();
-  g.run();
-  compare("dy", back);
-  compare("dscale", right.dscale);
-  compare("dbias", right.dbias);
-  compare("factor of dy", of_dy);
-  compare("factor of x", of_x);
-  compare("constant", constant);
+  g.out(dscale, right.dscale, "dscale");
+  g.out(dbias, right.dbias, "dbias");
+  g.out(for_dy, of_dy, "factor of dy");
+  g.out(for_x, of_x, "factor of x");
+  g.out(rest, constant, "constant");
+  g.finish();
 }
 
 static const std::vector<std::pair<std::string, std::function<void()>>>
     norm_cases{
-        {"layer norm", [] { layer_norm(f16, true); }},
-        {"layer norm of floats", [] { layer_norm(f32, true); }},
-        {"layer norm, inference", [] { layer_norm(bf16, false); }},
-        {"layer norm, centred gamma, mask", [] { layer_norm_around(false); }},
-        {"layer norm to 8-bit floats", [] { layer_norm_around(true); }},
-        {"layer norm, gradients", [] { layer_norm_gradients(f16); }},
-        {"RMS norm", [] { rms_norm(true, false); }},
-        {"RMS norm, bias", [] { rms_norm(true, true); }},
-        {"RMS norm, inference", [] { rms_norm(false, false); }},
-        {"RMS norm, gradients", [] { rms_norm_gradients(false); }},
-        {"RMS norm, bias, gradients", [] { rms_norm_gradients(true); }},
-        {"adaptive norm", [] { adaptive(true); }},
-        {"adaptive norm, inference", [] { adaptive(false); }},
-        {"adaptive norm, gradients", adaptive_gradients},
-        {"instance norm", [] { instance_norm(true); }},
-        {"instance norm, inference", [] { instance_norm(false); }},
-        {"instance norm, gradients", instance_norm_gradients},
-        {"batch norm", [] { batch_norm(NOTHING, true); }},
-        {"batch norm, no running", [] { batch_norm(NOTHING, false); }},
-        {"batch norm, sum, mask", [] { batch_norm(ADDED, true); }},
-        {"batch norm of peers", [] { batch_norm(PEERS, true); }},
-        {"batch norm, gradients", [] { batch_norm_gradients(); }},
+        {"layer norm",
+         [] {
+           forward({layer, f16});
+         }},
+        {"layer norm of floats",
+         [] {
+           forward({layer, f32});
+         }},
+        {"layer norm, inference",
+         [] {
+           forward({layer, bf16, INFERENCE});
+         }},
+        {"layer norm, centred gamma, mask",
+         [] {
+           forward({layer, f32, ONE_MORE | MASK});
+         }},
+        {"layer norm to 8-bit floats",
+         [] {
+           forward({layer, bf16, ONE_MORE | BYTES});
+         }},
+        {"layer norm, gradients",
+         [] {
+           gradients({layer, f16});
+         }},
+        {"RMS norm",
+         [] {
+           forward({rms, bf16, UNBIASED});
+         }},
+        {"RMS norm, bias",
+         [] {
+           forward({rms, bf16});
+         }},
+        {"RMS norm, inference",
+         [] {
+           forward({rms, bf16, INFERENCE | UNBIASED});
+         }},
+        {"RMS norm, gradients",
+         [] {
+           gradients({rms, bf16, UNBIASED});
+         }},
+        {"RMS norm, bias, gradients",
+         [] {
+           gradients({rms, bf16});
+         }},
+        {"adaptive norm",
+         [] {
+           forward({adaptive, bf16});
+         }},
+        {"adaptive norm, inference",
+         [] {
+           forward({adaptive, bf16, INFERENCE});
+         }},
+        {"adaptive norm, gradients",
+         [] {
+           gradients({adaptive, f16});
+         }},
+        {"instance norm",
+         [] {
+           forward({instance, f16});
+         }},
+        {"instance norm, inference",
+         [] {
+           forward({instance, f16, INFERENCE});
+         }},
+        {"instance norm, gradients",
+         [] {
+           gradients({instance, f16});
+         }},
+        {"batch norm",
+         [] {
+           forward({batch, f16, RUNNING});
+         }},
+        {"batch norm, no running",
+         [] {
+           forward({batch, f16});
+         }},
+        {"batch norm, sum, mask",
+         [] {
+           forward({batch, f16, RUNNING | SUM | MASK});
+         }},
+        {"batch norm of peers",
+         [] {
+           forward({batch, f16, RUNNING | PEERS});
+         }},
+        {"batch norm, gradients",
+         [] {
+           gradients({batch, f16});
+         }},
         {"dgrad, batch norm's weights", weights_of_batch_norm},
     };
