@@ -101,6 +101,8 @@ static void shape_fill(const sdg_graph_attention_t *a,
       .scales = scale >= 0,
       .scale_type = scale < 0 ? CUDNN_DATA_FLOAT : a->graph->tensor[scale].type,
       .fill = a->band.fill,
+      .deterministic = a->composite->backward &&
+                       a->composite->tensor[SDG_COMPOSITE_DQ_SUM] < 0,
   };
   if (view[SDG_COMPOSITE_BIAS].slab >= 0)
     for (int d = 0; d < DIMS; d++)

@@ -379,6 +379,13 @@ static sdg_status_t sequences_check(const sdg_graph_attention_t *a) {
   if (a->operand[SDG_COMPOSITE_LENGTH_Q] >= 0 ||
       a->operand[SDG_COMPOSITE_LENGTH_KV] >= 0 || a->band.by_lengths)
     return fail(a, "lengths of sequences in pieces are in device memory");
+  // cudnn-frontend subtracts a bottom right's lengths, which are those of a
+  // piece, from the bound.
+  if (a->band.left && !a->band.right &&
+      !sdg_part_equal(&a->queries->part[SEQ], &a->side[SDG_KEYS]->part[SEQ]))
+    return fail(a, "a window before queries alone, which may count from the "
+                   "top left or from the bottom right, and queries and keys "
+                   "in different parts");
   sdg_range_t seeing = sdg_sight_block(&a->sight, queries, keys).queries;
   return seeing.lo == queries.lo && seeing.hi == queries.hi
              ? ones_check(a)
