@@ -16,6 +16,7 @@
 //   whole, lengths                         without, with lengths only
 //   bias       with a bias, in pieces of sequences, too
 //   hopper     what has an engine on an H100
+//   split      what sundog splits
 //   all        nothing may be refused
 //   list       prints a line for each case
 // Graphs are those of this rank's piece: its extents, also where bounds are
@@ -57,6 +58,8 @@ static void word_read(const char *word) {
   bool is_known = true;
   if (strcmp(word, "bias") == 0)
     asked.bias = true;
+  else if (strcmp(word, "split") == 0)
+    asked.split = true;
   else if (strcmp(word, "hopper") == 0)
     asked.for_hopper = true;
   else if (strcmp(word, "list") == 0)

@@ -82,7 +82,7 @@ typedef struct {
 typedef struct {
   char cut[2]; /* letters: B, H, S; 0: none */
   int kind, order, type, mask, lengths;
-  bool bias, for_hopper;
+  bool bias, for_hopper, split; /* split: what sundog splits */
 } asked_t;
 extern asked_t asked;
 

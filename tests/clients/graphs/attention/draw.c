@@ -33,6 +33,9 @@ static void extents_draw(case_t *c) {
     c->g = 1;
     c->h = cuts('H') ? draw_in(4, 6) : draw_in(1, 6);
   }
+  // One head of keys on every rank has two meanings.
+  if (asked.split && cuts('H') && c->g == 1)
+    c->g = c->h;
   int64_t fewest = cuts('S') ? 8 : 1, most = c->b > 3 ? 40 : 60;
   c->s_q = draw_in(fewest, most);
   c->s_kv = draw_in(0, 3) ? c->s_q : draw_in(fewest, most);
@@ -158,6 +161,10 @@ case_t case_draw(uint64_t seed) {
   c.layout = (layout_t)draw_in(0, LAYOUTS - 1);
   if (c.layout == PACKED && (c.s_q != c.s_kv || c.d != c.d_v))
     c.layout = BSHD;
+  if (asked.split) {
+    c.sums = c.scale_in_memory = c.d_bias = false;
+    c.lengths &= !cuts('S');
+  }
   arrays_add(&c);
   return c;
 }
