@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-#include "rules/graph/descriptors.h"
-#include "rules/graph/piece.h"
+#include "rules/graph/nodes.h"
 
 typedef sdg_graph_descriptors_t maker_t;
 typedef cudnnBackendDescriptor_t descriptor_t;
@@ -34,27 +33,18 @@ static cudnnStatus_t stored_run(const sdg_subcall_run_t *run) {
 
 static descriptor_t tensor_make(maker_t *m, const sdg_rows_t *rows, int t) {
   const sdg_rows_tensor_t *tensor = &rows->tensor[t];
-  int64_t columns = tensor->column ? 1 : rows->columns, uid = t + 1;
-  int64_t dim[] = {1, rows->rows, columns};
-  int64_t bytes =
-      columns * (int64_t)sdg_graph_type_bytes((cudnnDataType_t)tensor->type);
-  int64_t alignment = bytes % 16 ? 4 : 16; // a box may begin at any row
-  int64_t stride[] = {rows->rows * columns, columns, 1};
-  cudnnDataType_t type =
-      tensor->slab < 0 ? CUDNN_DATA_FLOAT : (cudnnDataType_t)tensor->type;
-  bool is_virtual = tensor->slab < 0;
-  descriptor_t d = sdg_graph_make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-#define SET(name, type, count, at)                                             \
-  sdg_graph_set(m, d, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, count, at)
-  SET(DATA_TYPE, DATA_TYPE, 1, &type);
-  SET(DIMENSIONS, INT64, 3, dim);
-  SET(STRIDES, INT64, 3, stride);
-  SET(UNIQUE_ID, INT64, 1, &uid);
-  SET(BYTE_ALIGNMENT, INT64, 1, &alignment);
-  SET(IS_VIRTUAL, BOOLEAN, 1, &is_virtual);
-#undef SET
-  sdg_graph_finalize(m, d);
-  return d;
+  static const sdg_graph_tensor_t in_memory;
+  cudnnDataType_t type = (cudnnDataType_t)tensor->type;
+  int64_t columns = tensor->column ? 1 : rows->columns;
+  int64_t bytes = columns * (int64_t)sdg_graph_type_bytes(type);
+  sdg_graph_shape_t shape = {
+      .type = type,
+      .is_virtual = tensor->slab < 0,
+      .dim = {1, rows->rows, columns},
+      .stride = {rows->rows * columns, columns, 1},
+      .alignment = bytes % 16 ? 4 : 16, // a box may begin at any row
+  };
+  return sdg_graph_tensor_make(m, &in_memory, &shape, 3, t + 1);
 }
 
 static descriptor_t op_make(maker_t *m, const sdg_rows_op_t *op,
@@ -87,14 +77,7 @@ static descriptor_t graph_make(maker_t *m, const sdg_rows_t *rows) {
     tensor[t] = tensor_make(m, rows, t);
   for (int i = 0; i < rows->ops; i++)
     op[i] = op_make(m, &rows->op[i], tensor);
-  descriptor_t graph =
-      sdg_graph_make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  sdg_graph_set(m, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS,
-                CUDNN_TYPE_BACKEND_DESCRIPTOR, rows->ops, op);
-  sdg_graph_set(m, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE,
-                1, &m->handle);
-  sdg_graph_finalize(m, graph);
-  return graph;
+  return sdg_graph_of_ops(m, rows->ops, op);
 }
 
 sdg_status_t sdg_rows_add(sdg_plan_t *plan, const sdg_call_t *call,
