@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engines that the host device offers for a graph of one convolution. They
-// compute the same bits; what they differ in is what clients look at: notes,
-// knobs, workspace. Ids and knobs are such as cuDNN 9.19 has on an H100.
+// The engines that the host device offers for a graph: which of them depends on
+// its convolution, or on that it has none. They compute the same bits; what
+// they differ in is what clients look at: notes, knobs, workspace. Ids and
+// knobs are such as cuDNN 9.19 has on an H100.
 #include <stdint.h>
 
 #include "src/host/cudnn/plan/plan.h"
