@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which graphs an engine takes: as long as the host device models cuDNN 9.19 on
-// an H100, those that have an engine there. What is not computed here yet is
-// planned, and refused by its name when it is executed. tests/host/planner
-// compares these rules with NVIDIA's planner.
+// an H100, those that have an engine there. Here are the rules for all graphs
+// and for fused convolutions; other families have files of their own. What is
+// not computed here yet is planned, and refused by its name when it is
+// executed. tests/host/planner compares these rules with NVIDIA's planner.
 #include "src/host/cudnn/model/model.h"
 #include "src/host/cudnn/plan/attention.h"
+#include "src/host/cudnn/plan/families.h"
 #include "src/host/cudnn/plan/norms.h"
 #include "src/host/cudnn/plan/patterns.h"
 #include "src/host/cudnn/plan/plan.h"
@@ -347,59 +349,12 @@ static bool statistics_of_bfloat(const host_facts_t *f) {
   return true;
 }
 
-// ---- poolings --------------------------------------------------------------
-
-static bool is_backward(const host_facts_t *f) {
-  return f->pool->kind == CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR;
-}
-
-static const sdg_graph_tensor_t *pooled(const host_facts_t *f,
-                                        cudnnBackendAttributeName_t forward,
-                                        cudnnBackendAttributeName_t backward) {
-  int t = sdg_graph_operand(f->pool, is_backward(f) ? backward : forward);
-  return t < 0 ? NULL : &f->graph->tensor[t];
-}
-
-#define POOLED(f, name)                                                        \
-  pooled((f), CUDNN_ATTR_OPERATION_RESAMPLE_FWD_##name,                        \
-         CUDNN_ATTR_OPERATION_RESAMPLE_BWD_D##name)
-
-static bool is_fused(const host_facts_t *f) {
-  return f->graph->node_count > 1;
-}
-
-static bool pooling_is_last(const host_facts_t *f) {
-  const sdg_graph_tensor_t *x = POOLED(f, XDESC), *y = POOLED(f, YDESC);
-  return !is_fused(f) || !x || !y || host_tensor_is_last(x) ||
-         host_tensor_is_last(y);
-}
-
-static bool pooling_channels(const host_facts_t *f) {
-  const sdg_graph_tensor_t *x = POOLED(f, XDESC);
-  return !is_fused(f) || !x || x->dim[1] > 1;
-}
-
-static bool pooling_gradient_first(const host_facts_t *f) {
-  int y = sdg_graph_operand(f->pool, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC);
-  return !is_backward(f) || y < 0 || host_facts_writer(f, y) < 0;
-}
-
-static bool pooling_indices(const host_facts_t *f) {
-  const sdg_graph_tensor_t *x = POOLED(f, XDESC), *y = POOLED(f, YDESC);
-  return !is_backward(f) || !x || !y ||
-         sdg_graph_operand(f->pool, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_IDXDESC) <
-             0 ||
-         host_tensor_is_last(x) || host_tensor_is_last(y);
-}
-
 // ---- the table -------------------------------------------------------------
 
 typedef enum {
   EVERY, /* graph */
   FUSED, /* with a convolution, and no pattern with compiled kernels */
-  PLAIN, /* pointwise operations and reductions only */
-  BOTH,  /* the last two */
-  POOLS, /* a pooling with pointwise operations and reductions at most */
+  BOTH,  /* FUSED, or pointwise operations and reductions only */
 } scope_t;
 
 typedef struct {
@@ -407,82 +362,6 @@ typedef struct {
   bool (*holds)(const host_facts_t *facts);
   const char *text;
 } rule_t;
-
-// What graphs without a convolution begin with: an operation's result, or what
-// a reduction reads.
-static bool plain_shape(const host_facts_t *f) {
-  const sdg_graph_node_t *first = &f->graph->node[0];
-  const sdg_graph_tensor_t *all = host_node_result(f->graph, first);
-  bool reduces = host_node_is_reduction(first);
-  if (reduces)
-    all = &f->graph->tensor[sdg_graph_operand(
-        first, CUDNN_ATTR_OPERATION_REDUCTION_XDESC)];
-  return all && all->rank >= 2 && all->rank <= 5 &&
-         (all->rank < 4 || reduces || all->dim[1] > 1);
-}
-
-static bool is_row_major(const sdg_graph_tensor_t *t) {
-  int64_t stride = 1;
-  for (int d = t->rank; d-- > 0;) {
-    if (t->dim[d] > 1 && t->stride[d] != stride)
-      return false;
-    stride *= t->dim[d];
-  }
-  return true;
-}
-
-// Of three dimensions pointwise operations want rows last, reductions channels:
-// both together take one channel only.
-static bool plain_packed(const host_facts_t *f) {
-  bool maps = false, reduces = false;
-  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f);
-       node++) {
-    maps |= host_node_is_pointwise(node);
-    reduces |= host_node_is_reduction(node);
-  }
-  for (int i = 0; i < f->graph->tensor_count; i++) {
-    const sdg_graph_tensor_t *t = &f->graph->tensor[i];
-    if (t->is_virtual || t->is_by_value)
-      continue;
-    bool rows = t->rank < 3 || (t->rank == 3 && maps);
-    bool channels = t->rank > 3 || (t->rank == 3 && reduces);
-    if ((rows && !is_row_major(t)) || (channels && !host_tensor_is_packed(t)))
-      return false;
-  }
-  return true;
-}
-
-// The second of two or three dimensions does not stay alone.
-static bool plain_sums(const host_facts_t *f) {
-  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f);
-       node++) {
-    const sdg_graph_tensor_t *y = host_node_result(f->graph, node);
-    if (host_node_is_reduction(node) && y && y->rank < 4 && y->dim[1] > 1)
-      return false;
-  }
-  return true;
-}
-
-// All extents, those of the channels or all but them, or one element.
-static bool plain_broadcast(const host_facts_t *f) {
-  for (const sdg_graph_node_t *node = f->graph->node; node < end_of(f);
-       node++) {
-    const sdg_graph_tensor_t *all = host_node_result(f->graph, node);
-    for (int k = 0; host_node_is_pointwise(node) && k < node->operand_count;
-         k++) {
-      const sdg_graph_tensor_t *t = &f->graph->tensor[node->operand[k].tensor];
-      bool one = true, channels = true, over = true;
-      for (int d = 0; d < t->rank; d++) {
-        one &= t->dim[d] == 1;
-        channels &= t->dim[d] == (d == 1 ? all->dim[d] : 1);
-        over &= t->dim[d] == (d == 1 ? 1 : all->dim[d]);
-      }
-      if (!one && !channels && !over && !host_tensor_same(t, all))
-        return false;
-    }
-  }
-  return true;
-}
 
 static const rule_t rules[] = {
     {EVERY, one_convolution, "at most one convolution in a graph"},
@@ -498,23 +377,6 @@ static const rule_t rules[] = {
     {BOTH, sums_fit,
      "reductions that keep no dimension, the channels, or all but them (of a "
      "filter: the first), or the images of a forward convolution"},
-    {PLAIN, plain_shape,
-     "pointwise operations on 2 to 5 dimensions, of 4 and 5 with more than one "
-     "channel"},
-    {PLAIN, plain_broadcast,
-     "operands of the result's extents, of its channels', of all but these, or "
-     "of one element"},
-    {PLAIN, plain_packed,
-     "pointwise operations and reductions on packed tensors: NHWC of 4 and 5 "
-     "dimensions and, reduced, of 3, otherwise row-major"},
-    {PLAIN, plain_sums,
-     "reductions of 2 or 3 dimensions that keep more than the second one"},
-    {POOLS, pooling_is_last, "poolings beside operations in NHWC"},
-    {POOLS, pooling_channels,
-     "poolings beside operations of more than one channel"},
-    {POOLS, pooling_gradient_first,
-     "no operations in front of a pooling's gradient"},
-    {POOLS, pooling_indices, "gradients of poolings with indices in NHWC"},
     {FUSED, inputs_alike,
      "fused convolutions of two floats, of two of f16 and bf16, or of bytes"},
     {FUSED, convolution_math,
@@ -556,11 +418,7 @@ static const rule_t rules[] = {
 static bool is_about(scope_t scope, const host_facts_t *f, bool compiled) {
   if (scope == EVERY)
     return true;
-  if (scope == POOLS)
-    return f->pool != NULL;
-  if (f->strange || compiled)
-    return false;
-  return scope == BOTH || (scope == FUSED) == (f->conv != NULL);
+  return !f->strange && !compiled && (scope != FUSED || f->conv);
 }
 
 const char *host_plan_refuses(const sdg_graph_t *graph) {
@@ -578,6 +436,8 @@ const char *host_plan_refuses(const sdg_graph_t *graph) {
   for (size_t i = 0; i < sizeof rules / sizeof *rules && !text; i++)
     if (is_about(rules[i].scope, &f, compiled) && !rules[i].holds(&f))
       text = rules[i].text;
+  text = text ? text : host_plain_refuses(&f);
+  text = text ? text : host_pools_refuse(&f);
   text = text ? text : host_norms_refuse(&f);
   host_facts_fini(&f);
   return text;
