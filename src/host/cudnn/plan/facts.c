@@ -100,7 +100,7 @@ static void before_mark(host_facts_t *f) {
   for (int n = graph->node_count; n-- > 0;)
     for (int other = n + 1; other < graph->node_count; other++) {
       const sdg_graph_node_t *later = &graph->node[other];
-      if (!f->before[other] && later != f->conv)
+      if (!f->before[other] && later != f->conv && later != f->product)
         continue;
       for (int i = 0; i < later->operand_count; i++)
         f->before[n] |= !sdg_graph_writes(later, later->operand[i].name) &&
@@ -113,12 +113,15 @@ bool host_facts_init(const sdg_graph_t *graph, host_facts_t *out) {
   out->before = calloc((size_t)graph->node_count, sizeof *out->before);
   if (!out->before)
     return false;
-  int poolings = 0, others = 0;
+  int poolings = 0, products = 0, others = 0;
   for (int n = 0; n < graph->node_count; n++) {
     const sdg_graph_node_t *node = &graph->node[n];
     if (host_node_is_pooling(node)) {
       out->pool = node;
       poolings++;
+    } else if (node->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
+      out->product = node;
+      products++;
     } else {
       others += !host_node_is_pointwise(node) && !host_node_is_reduction(node);
     }
@@ -130,8 +133,10 @@ bool host_facts_init(const sdg_graph_t *graph, host_facts_t *out) {
     if (is_conv && !out->conv)
       conv_note(out, node);
   }
-  if (poolings != 1 || others > 0)
+  if (poolings != 1 || products + others > 0)
     out->pool = NULL;
+  if (products != 1 || poolings + others > 0)
+    out->product = NULL;
   before_mark(out);
   return true;
 }

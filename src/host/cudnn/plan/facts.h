@@ -24,8 +24,10 @@ typedef struct {
   int sums;                            /* reductions and statistics */
   const sdg_graph_node_t *pool; /* the only one of its kind, or NULL; without a
                                    convolution or operations of other kinds */
+  const sdg_graph_node_t *product; /* of matrices: likewise */
   bool strange; /* has operations of other kinds, whose engines are not known */
-  bool *before; /* of each node: the convolution needs it; owned */
+  bool *before; /* of each node: the convolution or the product needs it; owned
+                 */
 } host_facts_t;
 
 /* False if memory is short. */

@@ -355,6 +355,7 @@ typedef enum {
   EVERY, /* graph */
   FUSED, /* with a convolution, and no pattern with compiled kernels */
   BOTH,  /* FUSED, or pointwise operations and reductions only */
+  MAPS,  /* BOTH, or a product with such operations at most */
 } scope_t;
 
 typedef struct {
@@ -372,8 +373,8 @@ static const rule_t rules[] = {
     {BOTH, floats_only,
      "pointwise operations and reductions in float (absolute values and signs "
      "of convolutions in i32: in i32, too)"},
-    {BOTH, unscaled, "pointwise operations whose alpha1 and alpha2 are 1"},
-    {BOTH, sums_are_float, "results of reductions and statistics in float"},
+    {MAPS, unscaled, "pointwise operations whose alpha1 and alpha2 are 1"},
+    {MAPS, sums_are_float, "results of reductions and statistics in float"},
     {BOTH, sums_fit,
      "reductions that keep no dimension, the channels, or all but them (of a "
      "filter: the first), or the images of a forward convolution"},
@@ -418,6 +419,8 @@ static const rule_t rules[] = {
 static bool is_about(scope_t scope, const host_facts_t *f, bool compiled) {
   if (scope == EVERY)
     return true;
+  if (scope == MAPS && f->product)
+    return true;
   return !f->strange && !compiled && (scope != FUSED || f->conv);
 }
 
@@ -438,6 +441,7 @@ const char *host_plan_refuses(const sdg_graph_t *graph) {
       text = rules[i].text;
   text = text ? text : host_plain_refuses(&f);
   text = text ? text : host_pools_refuse(&f);
+  text = text ? text : host_product_refuses(&f);
   text = text ? text : host_norms_refuse(&f);
   host_facts_fini(&f);
   return text;
