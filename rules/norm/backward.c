@@ -43,8 +43,8 @@ static sdg_status_t coefficients_add(sdg_norm_maker_t *m,
   SDG_TRY(sdg_norm_scratch(m, &k));
   SDG_TRY(sdg_norm_scratch(m, &slope));
   SDG_TRY(sdg_norm_scratch(m, &offset));
-  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, &g->scale, 1,
-                         &g->inverse, 0, &k));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, &g->inverse, 1,
+                         &g->scale, 0, &k));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, share, &k, 1,
                          &g->inverse, 0, &slope));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, &slope, 1, &g->dscale,
@@ -58,7 +58,7 @@ static sdg_status_t coefficients_add(sdg_norm_maker_t *m,
 
 static bool is_wide(const sdg_norm_maker_t *m) {
   return m->tensor[SDG_NORM_DX].type != m->type ||
-         isinf(sdg_call_scalar(m->call, SDG_ALPHA));
+         isinf(sdg_norm_number(m->call, m->norm, SDG_NORM_ALPHA));
 }
 
 // Computes both parts as floats, adds them, and applies alpha and beta while it
@@ -73,13 +73,13 @@ static sdg_status_t dx_widely(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
       sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, &g->x, 1, &g->x, 0, &x));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MAX, 1, &g->dy, 1, &g->dy, 0,
                          &dy));
-  SDG_TRY(sdg_norm_subcall_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &x,
+  SDG_TRY(sdg_norm_subcall_inference(m, m->norm->mode, SDG_NORM_ONE, &x,
                                      &by->of_x, SDG_NORM_ZERO, SDG_NORM_ZERO,
                                      &x));
-  SDG_TRY(sdg_norm_subcall_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &dy,
+  SDG_TRY(sdg_norm_subcall_inference(m, m->norm->mode, SDG_NORM_ONE, &dy,
                                      &by->of_dy, SDG_NORM_ZERO, SDG_NORM_ONE,
                                      &x));
-  return sdg_norm_subcall_narrow(m->plan, &x, &m->tensor[SDG_NORM_DX]);
+  return sdg_norm_subcall_narrow(m, &x, &m->tensor[SDG_NORM_DX]);
 }
 
 // Computes dx by two normalisations. A tensor that shares dx's memory is read
@@ -91,10 +91,10 @@ static sdg_status_t dx_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
   if (is_wide(m))
     return dx_widely(m, g, by);
   SDG_TRY(sdg_norm_subcall_inference(
-      m->plan, m->norm->mode, SDG_NORM_PROGRAM, of_dy ? &g->dy : &g->x,
+      m, m->norm->mode, SDG_NORM_PROGRAM, of_dy ? &g->dy : &g->x,
       of_dy ? &by->of_dy : &by->of_x, SDG_NORM_ZERO, SDG_NORM_PROGRAM, dx));
   return sdg_norm_subcall_inference(
-      m->plan, m->norm->mode, SDG_NORM_PROGRAM, of_dy ? &g->x : &g->dy,
+      m, m->norm->mode, SDG_NORM_PROGRAM, of_dy ? &g->x : &g->dy,
       of_dy ? &by->of_x : &by->of_dy, SDG_NORM_ZERO, SDG_NORM_ONE, dx);
 }
 
@@ -121,17 +121,39 @@ static sdg_status_t correction_add(sdg_norm_maker_t *m,
   const sdg_subcall_tensor_t *off = &own->both, *slope = &own->sum[0];
   SDG_TRY(sdg_norm_constant(m, 1, &one));
   SDG_TRY(sdg_norm_scratch(m, &k));
-  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, &g->scale, 1,
-                         &g->inverse, 0, &k));
+  SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, &g->inverse, 1,
+                         &g->scale, 0, &k));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_ADD, 1, off,
                          -1.0 / (double)m->total, &sums->both, 0, off));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, off, 1, &k, 0, off));
   SDG_TRY(sdg_subcall_op(m->plan, CUDNN_OP_TENSOR_MUL, 1, slope, 1, &g->inverse,
                          0, slope));
   const sdg_norm_params_t params = {*slope, own->sum[1], g->mean, one};
-  return sdg_norm_subcall_inference(m->plan, m->norm->mode, SDG_NORM_PROGRAM,
-                                    &g->x, &params, SDG_NORM_ZERO, SDG_NORM_ONE,
+  return sdg_norm_subcall_inference(m, m->norm->mode, SDG_NORM_PROGRAM, &g->x,
+                                    &params, SDG_NORM_ZERO, SDG_NORM_ONE,
                                     &m->tensor[SDG_NORM_DX]);
+}
+
+// Writes a gradient of the program's, if it wants it. Samples are summed first,
+// and then the ranks' samples.
+static sdg_status_t param_write(sdg_norm_maker_t *m,
+                                const sdg_subcall_tensor_t *found,
+                                sdg_norm_tensor_t which) {
+  const sdg_subcall_tensor_t *to = &m->tensor[which];
+  sdg_subcall_tensor_t sum = *found;
+  if (!sdg_norm_data(m->call, m->norm, which))
+    return SDG_OK;
+  if (m->per_sample) {
+    SDG_TRY(sdg_plan_scratch(m->plan, &to->box, to->slab, &sum.slab));
+    sum = sdg_subcall_slab(m->plan, sum.slab, m->type);
+    // The vendor's function refuses to reduce nothing.
+    SDG_TRY(sdg_box_length(&found->box, 0) > 1
+                ? sdg_subcall_reduce(m->plan, CUDNN_REDUCE_TENSOR_ADD, 1, found,
+                                     0, &sum)
+                : sdg_subcall_transform(m->plan, 1, found, 0, &sum));
+    SDG_TRY(reduce(m, sum.slab, m->more));
+  }
+  return sdg_norm_subcall_param(m, &sum, to);
 }
 
 // Sums dscale and dbias over the axes of the program's gradients, writes these
@@ -140,10 +162,8 @@ static sdg_status_t correction_add(sdg_norm_maker_t *m,
 static sdg_status_t sums_add(sdg_norm_maker_t *m, const sdg_norm_gradient_t *g,
                              int slab) {
   SDG_TRY(reduce(m, slab, m->sum));
-  SDG_TRY(
-      sdg_norm_subcall_param(m->plan, &g->dscale, &m->tensor[SDG_NORM_DSCALE]));
-  SDG_TRY(
-      sdg_norm_subcall_param(m->plan, &g->dbias, &m->tensor[SDG_NORM_DBIAS]));
+  SDG_TRY(param_write(m, &g->dscale, SDG_NORM_DSCALE));
+  SDG_TRY(param_write(m, &g->dbias, SDG_NORM_DBIAS));
   return reduce(m, slab, m->axes & ~m->sum);
 }
 
@@ -190,7 +210,7 @@ static sdg_status_t own_add(sdg_norm_maker_t *m, sdg_norm_gradient_t *g,
   if (corrected)
     g->dx = m->tensor[SDG_NORM_DX];
   SDG_TRY(sdg_norm_subcall_gradient(
-      m->plan, m->norm->mode, corrected ? SDG_NORM_PROGRAM : SDG_NORM_ONE, g,
+      m, m->norm->mode, corrected ? SDG_NORM_PROGRAM : SDG_NORM_ONE, g,
       corrected ? SDG_NORM_PROGRAM : SDG_NORM_ZERO));
   return corrected ? sdg_subcall_transform(m->plan, 1.0 / (double)m->count,
                                            &sums->both, 0, &own->both)

@@ -50,7 +50,6 @@ void sdg_norm_read(const sdg_call_t *call, sdg_norm_t *out) {
   if (sdg_call_has(call, SDG_ARGUMENT_GROUPS))
     out->groups = sdg_call_int(call, SDG_GROUPS);
   out->epsilon = sdg_call_number(call, SDG_EPSILON);
-  out->factor = sdg_call_number(call, SDG_FACTOR);
   out->activation = sdg_call_pointer(call, SDG_OP);
   bool backward = out->kind == SDG_NORM_BACKWARD;
   for (int i = 0; i < SDG_NORM_TENSORS; i++)
@@ -60,6 +59,27 @@ void sdg_norm_read(const sdg_call_t *call, sdg_norm_t *out) {
     out->operand[SDG_NORM_Z] = out->operand[SDG_NORM_DZ] = -1;
   if (out->ops == CUDNN_BATCHNORM_OPS_BN && backward)
     out->operand[SDG_NORM_Y] = -1;
+}
+
+double sdg_norm_number(const sdg_call_t *call, const sdg_norm_t *norm,
+                       sdg_norm_number_t which) {
+  if (norm->number)
+    return norm->number(call, which);
+  switch (which) {
+  case SDG_NORM_ALPHA:
+    return sdg_call_scalar(call, SDG_ALPHA);
+  case SDG_NORM_BETA:
+    return sdg_call_scalar(call, SDG_BETA);
+  case SDG_NORM_ALPHA_PARAM:
+    return sdg_call_scalar(call, SDG_ALPHA2);
+  case SDG_NORM_BETA_PARAM:
+    return sdg_call_scalar(call, SDG_BETA2);
+  case SDG_NORM_EPSILON:
+    return sdg_call_number(call, SDG_EPSILON);
+  case SDG_NORM_FACTOR:
+    return sdg_call_number(call, SDG_FACTOR);
+  }
+  return 0;
 }
 
 void *sdg_norm_data(const sdg_call_t *call, const sdg_norm_t *norm,

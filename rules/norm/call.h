@@ -35,13 +35,27 @@ typedef enum sdg_norm_tensor {
   SDG_NORM_TENSORS,
 } sdg_norm_tensor_t;
 
+/* Numbers of the op; _PARAM: those of gradients of scale and bias. FACTOR: of
+ * running statistics. */
+typedef enum sdg_norm_number {
+  SDG_NORM_ALPHA,
+  SDG_NORM_BETA,
+  SDG_NORM_ALPHA_PARAM,
+  SDG_NORM_BETA_PARAM,
+  SDG_NORM_EPSILON,
+  SDG_NORM_FACTOR,
+} sdg_norm_number_t;
+
 /* The modes and operations of cudnnNormalization have the same numbers. */
 typedef struct sdg_norm {
   sdg_norm_kind_t kind;
   cudnnBatchNormMode_t mode;
   cudnnBatchNormOps_t ops;
   int groups;
-  double epsilon, factor;
+  double epsilon;
+  /* Reads a number of any call of the op: NULL for the entries of the legacy
+   * API. */
+  double (*number)(const sdg_call_t *call, sdg_norm_number_t which);
   cudnnActivationDescriptor_t activation;
   int operand[SDG_NORM_TENSORS]; /* operand index; -1: the op does not use it */
 } sdg_norm_t;
@@ -51,6 +65,10 @@ sdg_norm_kind_t sdg_norm_kind(const sdg_call_t *call);
 /* Reads a call. Only kind, groups and operand are set if the kind is
  * SDG_NORM_NONE. */
 void sdg_norm_read(const sdg_call_t *call, sdg_norm_t *out);
+
+/* A number of a call that `norm` was read from, or of one like it. */
+double sdg_norm_number(const sdg_call_t *call, const sdg_norm_t *norm,
+                       sdg_norm_number_t which);
 
 /* NULL if the call has no such tensor, or no data for it. */
 void *sdg_norm_data(const sdg_call_t *call, const sdg_norm_t *norm,

@@ -10,10 +10,8 @@ static sdg_status_t statistics_write(sdg_norm_maker_t *m,
                                      const sdg_subcall_tensor_t *variance) {
   double total = (double)m->total;
   if (sdg_norm_data(m->call, m->norm, SDG_NORM_MEAN)) {
-    SDG_TRY(
-        sdg_norm_subcall_running(m->plan, 1, mean, &m->tensor[SDG_NORM_MEAN]));
-    SDG_TRY(sdg_norm_subcall_running(m->plan,
-                                     m->total > 1 ? total / (total - 1) : 1,
+    SDG_TRY(sdg_norm_subcall_running(m, 1, mean, &m->tensor[SDG_NORM_MEAN]));
+    SDG_TRY(sdg_norm_subcall_running(m, m->total > 1 ? total / (total - 1) : 1,
                                      variance, &m->tensor[SDG_NORM_VARIANCE]));
   }
   if (!sdg_norm_data(m->call, m->norm, SDG_NORM_SAVED_MEAN))
@@ -44,7 +42,7 @@ static sdg_status_t fused_add(sdg_norm_maker_t *m,
     SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->tensor[SDG_NORM_Z].slab,
                           sum.slab, NULL, &m->own, SDG_COPY_ACTIVATION));
   SDG_TRY(sdg_norm_subcall_inference(
-      m->plan, m->norm->mode, SDG_NORM_ONE, x, params, SDG_NORM_PROGRAM,
+      m, m->norm->mode, SDG_NORM_ONE, x, params, SDG_NORM_PROGRAM,
       adds ? SDG_NORM_ONE : SDG_NORM_ZERO, &sum));
   return sdg_norm_subcall_activate(m->plan, &sum, y);
 }
@@ -71,6 +69,6 @@ sdg_status_t sdg_norm_forward(sdg_norm_maker_t *m) {
   if (m->norm->ops != CUDNN_BATCHNORM_OPS_BN)
     return fused_add(m, &params);
   return sdg_norm_subcall_inference(
-      m->plan, m->norm->mode, SDG_NORM_PROGRAM, &m->tensor[SDG_NORM_X], &params,
+      m, m->norm->mode, SDG_NORM_PROGRAM, &m->tensor[SDG_NORM_X], &params,
       SDG_NORM_PROGRAM, SDG_NORM_PROGRAM, &m->tensor[SDG_NORM_Y]);
 }

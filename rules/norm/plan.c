@@ -71,8 +71,8 @@ static sdg_status_t rows_within(sdg_norm_maker_t *m, int line, int64_t first,
   size_t offset = (size_t)(first * m->plan->slab[like].elem_bytes);
   SDG_TRY(sdg_plan_within(m->plan, line, offset, of, like, &slab));
   sdg_slab_t *of_rows = &m->plan->slab[slab];
-  of_rows->box.dim[0].hi = of_rows->box.dim[0].lo + rows;
-  of_rows->stride[0] = step;
+  of_rows->box.dim[m->rows].hi = of_rows->box.dim[m->rows].lo + rows;
+  of_rows->stride[m->rows] = step;
   *out = sdg_subcall_slab(m->plan, slab, m->type);
   return SDG_OK;
 }
@@ -101,7 +101,7 @@ bool sdg_norm_aliased(const sdg_norm_maker_t *m, sdg_norm_tensor_t a,
 sdg_status_t sdg_norm_overwritable(sdg_norm_maker_t *m, sdg_norm_tensor_t y,
                                    const sdg_norm_tensor_t *later,
                                    sdg_subcall_tensor_t *out) {
-  bool wanted = sdg_call_scalar(m->call, SDG_BETA) != 0;
+  bool wanted = sdg_norm_number(m->call, m->norm, SDG_NORM_BETA) != 0;
   for (; *later != SDG_NORM_TENSORS; later++)
     wanted |= sdg_norm_aliased(m, y, *later);
   if (wanted)
@@ -119,11 +119,12 @@ typedef struct table {
   sdg_subcall_tensor_t work;   // as `mean`, but this rank's alone
 } table_t;
 
-static sdg_subcall_tensor_t row_of(const sdg_subcall_tensor_t *rows,
+static sdg_subcall_tensor_t row_of(const sdg_norm_maker_t *m,
+                                   const sdg_subcall_tensor_t *rows,
                                    int64_t index) {
   sdg_subcall_tensor_t row = *rows;
-  row.box.dim[0].lo += index;
-  row.box.dim[0].hi = row.box.dim[0].lo + 1;
+  sdg_range_t *range = &row.box.dim[m->rows];
+  *range = (sdg_range_t){range->lo + index, range->lo + index + 1};
   return row;
 }
 
@@ -161,15 +162,15 @@ static sdg_status_t found_add(sdg_norm_maker_t *m, cudnnBatchNormMode_t mode,
                                     .bias = m->tensor[SDG_NORM_SCALE],
                                     .mean = *mean,
                                     .variance = *variance};
-  return sdg_norm_subcall_statistics(m->plan, mode, x, &params, waste);
+  return sdg_norm_subcall_statistics(m, mode, x, &params, waste);
 }
 
 // Writes this rank's own rows of the table.
 static sdg_status_t own_add(sdg_norm_maker_t *m,
                             const sdg_subcall_tensor_t *waste,
                             const table_t *table) {
-  sdg_subcall_tensor_t mean = row_of(&table->mean, m->place);
-  sdg_subcall_tensor_t variance = row_of(&table->variance, m->place);
+  sdg_subcall_tensor_t mean = row_of(m, &table->mean, m->place);
+  sdg_subcall_tensor_t variance = row_of(m, &table->variance, m->place);
   double total = (double)m->total;
   SDG_TRY(found_add(m, m->norm->mode, &m->tensor[SDG_NORM_X], waste, &mean,
                     &variance));
@@ -179,7 +180,7 @@ static sdg_status_t own_add(sdg_norm_maker_t *m,
         sdg_plan_zero(m->plan, SDG_LANE_MAIN, variance.slab, &variance.box));
   if (m->even)
     return SDG_OK;
-  const sdg_subcall_tensor_t weight = row_of(&table->weight, m->place);
+  const sdg_subcall_tensor_t weight = row_of(m, &table->weight, m->place);
   SDG_TRY(
       sdg_subcall_scale(m->plan, (double)(m->count - 1) / total, &variance));
   return sdg_subcall_set(m->plan, (double)m->count / total, &weight);
@@ -241,7 +242,7 @@ sdg_status_t sdg_norm_inverse(sdg_norm_maker_t *m,
   SDG_TRY(sdg_norm_constant(m, 1, &one));
   SDG_TRY(sdg_norm_constant(m, 0, &zero));
   const sdg_norm_params_t params = {one, zero, zero, *variance};
-  return sdg_norm_subcall_inference(m->plan, m->norm->mode, SDG_NORM_ONE, &one,
+  return sdg_norm_subcall_inference(m, m->norm->mode, SDG_NORM_ONE, &one,
                                     &params, SDG_NORM_PROGRAM, SDG_NORM_ZERO,
                                     inverse);
 }

@@ -15,6 +15,7 @@ typedef struct sdg_norm_maker {
   sdg_type_t type;  /* of scales and statistics: float or double */
   sdg_axes_t axes;  /* along which ranks share statistics */
   sdg_axes_t sum;   /* the subset of `axes` over which gradients are summed */
+  sdg_axes_t more;  /* per sample: those over which samples are summed, too */
   sdg_box_t own;    /* this rank's elements; may be empty in the whole view */
   sdg_box_t params; /* the program's scales and statistics */
   int64_t count;    /* own elements that share a mean; 0: own is empty */
@@ -23,8 +24,10 @@ typedef struct sdg_norm_maker {
   bool even;        /* they have equal counts, and there are several */
   bool has_zero;    /* `zero` is there: zeros that earlier steps have made */
   sdg_subcall_tensor_t zero;
-  bool packs; /* sub-calls use packed copies, never parts of the program's
-               * tensors */
+  bool per_sample; /* each sample has statistics of its own */
+  int rows;        /* the dimension of tables along which each rank has a row */
+  bool packs;      /* sub-calls use packed copies, never parts of the program's
+                    * tensors */
   /* This rank's parts of the program's tensors, or packed copies of them. */
   sdg_subcall_tensor_t tensor[SDG_NORM_TENSORS];
 } sdg_norm_maker_t;
@@ -58,7 +61,7 @@ sdg_status_t sdg_norm_copy(sdg_norm_maker_t *m, sdg_norm_tensor_t like,
                            sdg_type_t type,
                            sdg_subcall_tensor_t *out) SDG_MUST_CHECK;
 /* Two sums in one slab, which are reduced together. `both` is one tensor of the
- * two, with extent 2 in its first dimension. */
+ * two, with extent 2 in dimension m->rows. */
 typedef struct sdg_norm_pair {
   int slab;
   sdg_subcall_tensor_t sum[2], both;

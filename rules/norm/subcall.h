@@ -6,6 +6,8 @@
 #include "rules/kit/subcall.h"
 #include "rules/norm/call.h"
 
+struct sdg_norm_maker;
+
 /* Scales, biases and statistics of one sub-call; all have the same layout. */
 typedef struct sdg_norm_params {
   sdg_subcall_tensor_t scale, bias, mean, variance;
@@ -18,10 +20,12 @@ typedef enum sdg_norm_from {
   SDG_NORM_PROGRAM, /* alpha, beta, epsilon of the program's call */
 } sdg_norm_from_t;
 
+/* With m->per_sample the next three make one sub-call for each sample of x. */
+
 /* y = alpha (scale (x - mean) / sqrt(variance + epsilon) + bias) + beta y;
  * y may be x. */
 sdg_status_t
-sdg_norm_subcall_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
+sdg_norm_subcall_inference(struct sdg_norm_maker *m, cudnnBatchNormMode_t mode,
                            sdg_norm_from_t alpha, const sdg_subcall_tensor_t *x,
                            const sdg_norm_params_t *params,
                            sdg_norm_from_t epsilon, sdg_norm_from_t beta,
@@ -31,7 +35,7 @@ sdg_norm_subcall_inference(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
  * must contain finite numbers before. The sub-call also reads params->bias and
  * params->scale, and overwrites `y` with numbers that nobody uses. */
 sdg_status_t
-sdg_norm_subcall_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
+sdg_norm_subcall_statistics(struct sdg_norm_maker *m, cudnnBatchNormMode_t mode,
                             const sdg_subcall_tensor_t *x,
                             const sdg_norm_params_t *params,
                             const sdg_subcall_tensor_t *y) SDG_MUST_CHECK;
@@ -41,7 +45,7 @@ sdg_norm_subcall_statistics(sdg_plan_t *plan, cudnnBatchNormMode_t mode,
 typedef struct sdg_norm_gradient {
   sdg_subcall_tensor_t x, dy, dx, scale, dscale, dbias, mean, inverse;
 } sdg_norm_gradient_t;
-sdg_status_t sdg_norm_subcall_gradient(sdg_plan_t *plan,
+sdg_status_t sdg_norm_subcall_gradient(struct sdg_norm_maker *m,
                                        cudnnBatchNormMode_t mode,
                                        sdg_norm_from_t alpha,
                                        const sdg_norm_gradient_t *g,
@@ -50,19 +54,21 @@ sdg_status_t sdg_norm_subcall_gradient(sdg_plan_t *plan,
 /* running = (1 - factor) running + factor * multiple * found, with the factor
  * of the program's call. */
 sdg_status_t
-sdg_norm_subcall_running(sdg_plan_t *plan, double multiple,
+sdg_norm_subcall_running(struct sdg_norm_maker *m, double multiple,
                          const sdg_subcall_tensor_t *found,
                          const sdg_subcall_tensor_t *running) SDG_MUST_CHECK;
 /* sum = alpha_param * found + beta_param * sum, with the factors of the
  * program's call. */
 sdg_status_t
-sdg_norm_subcall_param(sdg_plan_t *plan, const sdg_subcall_tensor_t *found,
+sdg_norm_subcall_param(struct sdg_norm_maker *m,
+                       const sdg_subcall_tensor_t *found,
                        const sdg_subcall_tensor_t *sum) SDG_MUST_CHECK;
 
 /* narrow = alpha * wide + beta * narrow, rounded once to the type of narrow,
  * with the factors of the program's call. */
 sdg_status_t
-sdg_norm_subcall_narrow(sdg_plan_t *plan, const sdg_subcall_tensor_t *wide,
+sdg_norm_subcall_narrow(struct sdg_norm_maker *m,
+                        const sdg_subcall_tensor_t *wide,
                         const sdg_subcall_tensor_t *narrow) SDG_MUST_CHECK;
 
 /* _activate: y = activation(x). _deactivate: dx = the activation's gradient,
