@@ -5,6 +5,7 @@
 
 #include "rules/graph/chain/clock.h"
 #include "rules/graph/maker.h"
+#include "rules/graph/norm/norm.h"
 #include "rules/graph/product/product.h"
 #include "rules/kit/subcall.h"
 #include "rules/vendor/vendor.h"
@@ -38,12 +39,24 @@ static void stored_destroy(void *op) {
   free(stored);
 }
 
+static cudnnStatus_t own_run(const sdg_subcall_run_t *run) {
+  const sdg_graph_execution_t *execution = sdg_graph_call_execution(run->call);
+  return sdg_cudnn_get()->cudnnBackendExecute(run->handle, execution->plan,
+                                              execution->pack);
+}
+
+sdg_status_t sdg_graph_own_open(sdg_graph_maker_t *m) {
+  const sdg_subcall_t own = {.fn = own_run};
+  return sdg_subcall_keep(m->plan, &own, &m->call_index);
+}
+
 sdg_status_t sdg_graph_part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
                                  int *out_index, int *out_refusal) {
   sdg_graph_piece_t *piece;
   stored_t *stored;
   m->extents->part = part;
   SDG_TRY(m->product ? sdg_graph_product_extents_fill(m)
+          : m->norm  ? sdg_graph_norm_extents_fill(m)
                      : sdg_graph_extents_fill(m));
   SDG_TRY(sdg_graph_piece_create(m->extents, m->call, &piece, out_refusal));
   if (!piece)
@@ -55,9 +68,10 @@ sdg_status_t sdg_graph_part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
   }
   stored->piece = piece;
   for (int i = 0; i < piece->slots; i++)
-    stored->slab[i] =
-        (m->product ? sdg_graph_product_slot_find : sdg_graph_slot_find)(
-            m, piece->slot[i].tensor, piece->slot[i].level, &stored->box[i]);
+    stored->slab[i] = (m->product ? sdg_graph_product_slot_find
+                       : m->norm  ? sdg_graph_norm_slot_find
+                                  : sdg_graph_slot_find)(
+        m, piece->slot[i].tensor, piece->slot[i].level, &stored->box[i]);
   sdg_subcall_t sub = {.fn = stored_run,
                        .op = stored,
                        .op_destroy = stored_destroy,

@@ -63,6 +63,10 @@ typedef struct sdg_graph_maker {
   int prologue_index;
   /* rules/graph/product; NULL: the graph has no product of matrices. */
   struct sdg_graph_product *product;
+  /* rules/graph/norm: */
+  struct sdg_graph_norm *norm; /* NULL: it has no norm */
+  bool
+      own_parts; /* the program's own execution writes parts of sums in place */
 } sdg_graph_maker_t;
 
 /* ---- inputs ---- */
@@ -106,6 +110,8 @@ sdg_status_t sdg_graph_piece_open(sdg_graph_maker_t *m,
 sdg_status_t sdg_graph_part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
                                  int *out_index,
                                  int *out_refusal) SDG_MUST_CHECK;
+/* Stores the program's own execution as a sub-call. */
+sdg_status_t sdg_graph_own_open(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 /* Adds the steps that compute it. */
 sdg_status_t sdg_graph_piece_compute(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 /* Of the ranks of the agreement's group, the first one's status that has no

@@ -34,11 +34,24 @@ static bool has_node(const sdg_graph_extents_t *extents, int n, int level) {
   return false;
 }
 
+// Whether an op of the piece uses the tensor on this level.
+static bool is_used(const sdg_graph_extents_t *extents, int t, int level) {
+  const sdg_graph_t *graph = extents->pattern->graph;
+  for (int n = 0; n < graph->node_count; n++)
+    for (int i = 0;
+         has_node(extents, n, level) && i < graph->node[n].operand_count; i++)
+      if (graph->node[n].operand[i].tensor == t)
+        return true;
+  return false;
+}
+
 static bool has_tensor(const sdg_graph_extents_t *extents, int t, int level) {
   const sdg_graph_pattern_t *p = extents->pattern;
   bool front = level == SDG_GRAPH_LEVEL_X;
   if (!(p->tensor_levels[t] >> level & 1))
     return false;
+  if (sdg_graph_normalises(p)) // all that is between parts is in memory
+    return is_used(extents, t, level);
   switch (extents->part) {
   case SDG_GRAPH_ALL:
     return true;

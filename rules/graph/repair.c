@@ -192,18 +192,11 @@ static sdg_status_t strip_open(const sdg_graph_maker_t *m, const sdg_box_t *y,
   return sdg_graph_piece_open(strip, out_refusal);
 }
 
-static cudnnStatus_t own_run(const sdg_subcall_run_t *run) {
-  const sdg_graph_execution_t *execution = sdg_graph_call_execution(run->call);
-  return sdg_cudnn_get()->cudnnBackendExecute(run->handle, execution->plan,
-                                              execution->pack);
-}
-
 sdg_status_t sdg_graph_repair_open(sdg_graph_maker_t *m, int *out_refusal) {
-  const sdg_subcall_t own = {.fn = own_run};
   sdg_box_t wrong[2 * SDG_DIMS_MAX];
   (void)wrong_find(&m->main, m->tagging, m->tagging->rank, wrong, &m->strips);
   SDG_TRY(SDG_ALLOCATE(m->strip, m->strips + 1, "a plan"));
-  SDG_TRY(sdg_subcall_keep(m->plan, &own, &m->call_index));
+  SDG_TRY(sdg_graph_own_open(m));
   for (int s = 0; s < m->strips && !*out_refusal; s++)
     SDG_TRY(strip_open(m, &wrong[s], &m->strip[s], out_refusal));
   return SDG_OK;

@@ -5,6 +5,7 @@
 
 #include "rules/graph/attention/attention.h"
 #include "rules/graph/chain/call.h"
+#include "rules/graph/norm/norm.h"
 #include "rules/graph/plan.h"
 #include "rules/graph/product/product.h"
 #include "src/base/hash.h"
@@ -17,7 +18,7 @@ static sdg_status_t graph_describe(const sdg_call_t *call, char *out,
   for (int i = 0; i < p->spatial && pools && used < out_bytes; i++)
     used += (size_t)snprintf(out + used, out_bytes - used, "window %lld ",
                              (long long)p->kernel[i]);
-  bool windows = p->kind != SDG_GRAPH_PRODUCT;
+  bool windows = p->kind != SDG_GRAPH_PRODUCT && !sdg_graph_normalises(p);
   for (int i = 0; i < p->spatial && windows && used < out_bytes; i++)
     used +=
         (size_t)snprintf(out + used, out_bytes - used,
@@ -126,20 +127,26 @@ const sdg_op_t sdg_op_graph_attention = {
     .shard = &attention,
 };
 
-#define GRAPH_OP(name, FAMILY, shard_, plan_, share_)                          \
+static const sdg_op_shard_t norm = {.common = sdg_graph_norm_common};
+
+#define GRAPH_OP(name, FAMILY, key_, shard_, plan_, share_)                    \
   const sdg_op_t sdg_op_##name = {                                             \
       .family = SDG_FAMILY_##FAMILY,                                           \
       .describe = graph_describe,                                              \
-      .key = graph_key,                                                        \
+      .key = key_,                                                             \
       .plan = plan_,                                                           \
       .share = share_,                                                         \
       .numbers = &numbers,                                                     \
       .shard = shard_,                                                         \
   }
-GRAPH_OP(graph, CONV_GRAPH, NULL, sdg_graph_plan, sdg_graph_share);
-GRAPH_OP(graph_pool, POOL_GRAPH, NULL, sdg_graph_plan, sdg_graph_share);
-GRAPH_OP(graph_pointwise, POINTWISE_GRAPH, NULL, sdg_graph_plan,
+GRAPH_OP(graph, CONV_GRAPH, graph_key, NULL, sdg_graph_plan, sdg_graph_share);
+GRAPH_OP(graph_pool, POOL_GRAPH, graph_key, NULL, sdg_graph_plan,
          sdg_graph_share);
-GRAPH_OP(graph_reduce, REDUCE_GRAPH, &sums, sdg_graph_plan, sdg_graph_share);
-GRAPH_OP(graph_product, MATMUL_GRAPH, &product, sdg_graph_product_plan,
-         sdg_graph_product_share);
+GRAPH_OP(graph_pointwise, POINTWISE_GRAPH, graph_key, NULL, sdg_graph_plan,
+         sdg_graph_share);
+GRAPH_OP(graph_reduce, REDUCE_GRAPH, graph_key, &sums, sdg_graph_plan,
+         sdg_graph_share);
+GRAPH_OP(graph_norm, NORM_GRAPH, sdg_graph_norm_key, &norm, sdg_graph_norm_plan,
+         NULL);
+GRAPH_OP(graph_product, MATMUL_GRAPH, graph_key, &product,
+         sdg_graph_product_plan, sdg_graph_product_share);

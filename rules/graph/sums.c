@@ -156,8 +156,9 @@ static sdg_status_t reduction_open(sdg_graph_maker_t *m, int index,
     SDG_TRY(ones_check(m, index, reduced));
     SDG_TRY(sdg_tagging_sure(m->call, m->tagging));
   }
-  return sdg_plan_scratch(m->plan, &sum->field, m->operand_slab[index],
-                          &sum->part);
+  return m->own_parts ? SDG_OK
+                      : sdg_plan_scratch(m->plan, &sum->field,
+                                         m->operand_slab[index], &sum->part);
 }
 
 static sdg_status_t gradient_open(sdg_graph_maker_t *m, int index,
@@ -180,7 +181,7 @@ sdg_status_t sdg_graph_sums_open(sdg_graph_maker_t *m) {
       continue;
     if (p->after == SDG_GRAPH_LEVEL_W)
       SDG_TRY(gradient_open(m, i, &m->sum[m->sums++]));
-    else if (p->tensor_levels[p->operand[i]] & SDG_GRAPH_SUM)
+    else if (p->node_levels[p->writer[p->operand[i]]] & SDG_GRAPH_SUM)
       SDG_TRY(reduction_open(m, i, &m->sum[m->sums++]));
   }
   return SDG_OK;

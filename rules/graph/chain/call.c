@@ -20,6 +20,9 @@ static sdg_family_t family_of(const sdg_graph_pattern_t *pattern) {
     return SDG_FAMILY_POOL_GRAPH;
   case SDG_GRAPH_PRODUCT:
     return SDG_FAMILY_MATMUL_GRAPH;
+  case SDG_GRAPH_NORM:
+  case SDG_GRAPH_NORM_BACK:
+    return SDG_FAMILY_NORM_GRAPH;
   case SDG_GRAPH_ATTENTION:
     return SDG_FAMILY_ATTENTION_GRAPH;
   case SDG_GRAPH_POINTWISE:
@@ -131,8 +134,10 @@ sdg_status_t sdg_graph_call_init(const sdg_graph_execution_t *execution,
   out->op_descriptor = NULL;
   out->op_generation = 0;
   bool product = pattern->kind == SDG_GRAPH_PRODUCT;
-  out->window =
-      product || pattern->kind == SDG_GRAPH_ATTENTION ? NULL : &pattern->window;
+  out->window = product || pattern->kind == SDG_GRAPH_ATTENTION ||
+                        sdg_graph_normalises(pattern)
+                    ? NULL
+                    : &pattern->window;
   out->is_query = false;
   out->memory = NULL;
   out->result = 0;

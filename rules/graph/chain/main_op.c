@@ -2,6 +2,7 @@
 // Finds the op in the middle of a graph's chain, and reads its window.
 #include <string.h>
 
+#include "rules/graph/chain/norm.h"
 #include "rules/graph/chain/pattern.h"
 
 // ---- the table -------------------------------------------------------------
@@ -64,6 +65,16 @@ static const main_op_t main_ops[] = {
                                       OPERAND(MATMUL_CDESC),
                                       OPERAND(MATMUL_BDESC)},
                            .after = SDG_GRAPH_LEVEL_Y},
+    [SDG_GRAPH_NORM] = {.kind = OPERATION(NORM_FORWARD),
+                        .tensor = {OPERAND(NORM_FWD_XDESC),
+                                   OPERAND(NORM_FWD_YDESC)},
+                        .after = SDG_GRAPH_LEVEL_Y},
+    [SDG_GRAPH_NORM_BACK] = {.kind = OPERATION(NORM_BACKWARD),
+                             .tensor = {OPERAND(NORM_BWD_XDESC),
+                                        OPERAND(NORM_BWD_DXDESC)},
+                             .after = SDG_GRAPH_LEVEL_Y,
+                             .beside = {{OPERAND(NORM_BWD_DYDESC),
+                                         SDG_GRAPH_LEVEL_X}}},
 };
 #undef OPERATION
 #undef OPERAND
@@ -88,7 +99,7 @@ sdg_graph_level_t sdg_graph_main_level(const sdg_graph_pattern_t *pattern,
   for (int i = 0; i < BESIDES; i++)
     if (op->beside[i].name == name)
       return op->beside[i].level;
-  return op->after;
+  return sdg_graph_normalises(pattern) ? SDG_GRAPH_LEVEL_W : op->after;
 }
 
 bool sdg_graph_has_prologue(const sdg_graph_pattern_t *pattern) {
@@ -223,7 +234,8 @@ static const char *nodes_read(sdg_graph_pattern_t *p, int *out_found) {
       return sdg_graph_node_name(node);
     }
   }
-  return *out_found > 1 ? "several convolutions, poolings or products" : NULL;
+  return *out_found > 1 ? "several convolutions, poolings, products or norms"
+                        : NULL;
 }
 
 const char *sdg_graph_main_find(sdg_graph_pattern_t *p) {
@@ -243,6 +255,8 @@ const char *sdg_graph_main_find(sdg_graph_pattern_t *p) {
   for (int level = 0; level < SDG_GRAPH_LEVELS; level++)
     p->tensor[level] =
         op->tensor[level] ? sdg_graph_operand(main, op->tensor[level]) : -1;
+  if (sdg_graph_normalises(p) && (lacks = sdg_graph_norm_read(main)))
+    return lacks;
   p->spatial = p->graph->tensor[p->tensor[SDG_GRAPH_LEVEL_X]].rank - 2;
   if (p->kind == SDG_GRAPH_PRODUCT)
     return p->spatial < 0 || p->spatial + 2 > SDG_DIMS_MAX
@@ -250,5 +264,7 @@ const char *sdg_graph_main_find(sdg_graph_pattern_t *p) {
                : product_read(p, main);
   if (p->spatial < 1 || p->spatial + 2 > SDG_DIMS_MAX)
     return "tensors without D, H or W";
+  if (sdg_graph_normalises(p))
+    return NULL;
   return sdg_graph_mixes(p) ? convolution_read(p, main) : pooling_read(p, main);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/graph/chain/norm.h"
 #include "src/base/hash.h"
 #include "src/call/tag.h"
 
@@ -26,6 +27,12 @@ static bool is_after(const sdg_graph_pattern_t *p, int n) {
   return n == p->main;
 }
 
+// Whether a norm writes the operand beside its result.
+static bool is_beside_norm(const sdg_graph_pattern_t *p, int n, int operand) {
+  return n == p->main && sdg_graph_normalises(p) &&
+         p->graph->node[n].operand[operand].tensor != p->tensor[p->after];
+}
+
 // Marks what a node writes. `like`: the extents that results have; NULL: any.
 static const char *results_mark(sdg_graph_pattern_t *p, int n,
                                 const sdg_graph_tensor_t *like) {
@@ -39,13 +46,18 @@ static const char *results_mark(sdg_graph_pattern_t *p, int n,
     if (!writes(node, i))
       continue;
     p->tensor_levels[t] = p->node_levels[n];
+    if (is_beside_norm(p, n, i)) {
+      p->tensor_levels[t] = 1u << SDG_GRAPH_LEVEL_W | SDG_GRAPH_AFTER |
+                            SDG_GRAPH_SUM; // nothing may read it here
+      continue;
+    }
     if (sums && tensor->is_virtual)
       return "a sum without memory";
     if (!sums && like &&
         memcmp(tensor->dim, like->dim,
                sizeof *like->dim * (size_t)like->rank) != 0)
-      return "a result of other extents than the convolution's, pooling's or "
-             "product's";
+      return "a result of other extents than the convolution's, pooling's, "
+             "product's or norm's";
   }
   return NULL;
 }
@@ -60,7 +72,7 @@ static const char *after_mark(sdg_graph_pattern_t *p) {
     if (!is_after(p, n)) {
       if (sums)
         return "a sum of what is not computed of the result of the "
-               "convolution, pooling or product";
+               "convolution, pooling, product or norm";
       continue;
     }
     p->node_levels[n] =
@@ -83,7 +95,7 @@ static void needs_mark(sdg_graph_pattern_t *p) {
   for (int n = p->graph->node_count - 1; n >= 0; n--) {
     const sdg_graph_node_t *node = &p->graph->node[n];
     for (int i = 0; i < node->operand_count; i++)
-      if (writes(node, i))
+      if (writes(node, i) && !is_beside_norm(p, n, i))
         p->node_levels[n] |= p->tensor_levels[node->operand[i].tensor];
     for (int i = 0; i < node->operand_count && n != p->main; i++)
       if (!writes(node, i))
@@ -128,8 +140,8 @@ static const char *tensors_lack(const sdg_graph_pattern_t *p) {
     if (tensor->is_ragged)
       return "a ragged tensor";
     if (p->tensor_levels[t] == 0)
-      return "an op that has nothing to do with the convolution, pooling or "
-             "product";
+      return "an op that has nothing to do with the convolution, pooling, "
+             "product or norm";
     if (tensor->is_by_value)
       continue;
     if (tensor->rank != p->spatial + 2)
@@ -138,10 +150,13 @@ static const char *tensors_lack(const sdg_graph_pattern_t *p) {
       continue;
     if (tensor->uid < 0)
       return "a tensor without a unique id";
-    if (p->main >= 0 && p->writer[t] >= 0 &&
+    // What a norm reads is in the same pieces as its result.
+    bool alike = sdg_graph_normalises(p) &&
+                 (p->tensor_levels[t] >> SDG_GRAPH_LEVEL_X & 1);
+    if (p->main >= 0 && p->writer[t] >= 0 && !alike &&
         !(p->tensor_levels[t] & SDG_GRAPH_AFTER))
-      return "a result that is not computed of the convolution's, pooling's or "
-             "product's";
+      return "a result that is not computed of the convolution's, pooling's, "
+             "product's or norm's";
   }
   return NULL;
 }
@@ -261,6 +276,38 @@ static const char *matrices_find(sdg_graph_pattern_t *p) {
                                                    : SDG_ROLE_ADDEND);
   }
   return p->operands >= SDG_OPERANDS_MAX ? "too many tensors" : NULL;
+}
+
+// What an operand is to a norm, or to what stands around it. Whether an input
+// there has x's extents is nothing that a rank with one row could tell: it is
+// in pieces where its extents are.
+static sdg_role_t norm_role(const sdg_graph_pattern_t *p, int t) {
+  sdg_role_t role;
+  if (sdg_graph_norm_role(&p->graph->node[p->main], t, &role))
+    return role;
+  if (p->tensor_levels[t] & SDG_GRAPH_SUM)
+    return SDG_ROLE_SUM;
+  return p->writer[t] < 0                 ? SDG_ROLE_SCALE
+         : p->kind == SDG_GRAPH_NORM_BACK ? SDG_ROLE_DX
+                                          : SDG_ROLE_Y;
+}
+
+static const char *normalised_find(sdg_graph_pattern_t *p) {
+  int x = lead_find(p, SDG_GRAPH_LEVEL_X);
+  int64_t most = 0;
+  if (x < 0)
+    return "no input with memory";
+  if (!lead_fits(p, x, SDG_GRAPH_LEVEL_X))
+    return "an input of other extents than the norm's";
+  operand_add(p, x, SDG_ROLE_X);
+  p->result = -1;
+  for (int t = 0; t < p->graph->tensor_count; t++) {
+    if (!has_memory(p, t) || t == x)
+      continue;
+    result_note(p, t, &most);
+    operand_add(p, t, norm_role(p, t));
+  }
+  return p->operands > SDG_OPERANDS_MAX ? "too many tensors" : NULL;
 }
 
 static const char *operands_find(sdg_graph_pattern_t *p) {
@@ -411,7 +458,9 @@ static const char *pattern_read(sdg_graph_pattern_t *p) {
   if (p->main >= 0)
     needs_mark(p);
   if (!(lacks = tensors_lack(p)) && !(lacks = gradient_lacks(p)))
-    lacks = p->kind == SDG_GRAPH_PRODUCT ? matrices_find(p) : operands_find(p);
+    lacks = p->kind == SDG_GRAPH_PRODUCT ? matrices_find(p)
+            : sdg_graph_normalises(p)    ? normalised_find(p)
+                                         : operands_find(p);
   if (!lacks)
     window_fill(p);
   return lacks;

@@ -36,6 +36,8 @@ typedef enum sdg_graph_kind {
   SDG_GRAPH_POOL,      /* y of x; no `w` */
   SDG_GRAPH_POOL_BACK, /* dx of dy, and of x and y; dx is `x`, dy is `y` */
   SDG_GRAPH_PRODUCT,   /* C of A and B, which are y, x and `w` */
+  SDG_GRAPH_NORM,      /* normalisation: y of x; all else is on the `w` level */
+  SDG_GRAPH_NORM_BACK, /* dx, which is `y`, of x and dy, on the `x` level */
   SDG_GRAPH_POINTWISE, /* none: pointwise ops and reductions alone */
   SDG_GRAPH_ATTENTION, /* no chain: rules/graph/composite. Nothing of levels is
                           set */
@@ -69,7 +71,8 @@ typedef struct sdg_graph_pattern {
   bool whole_windows;
   sdg_call_window_t window; /* the same, for reports */
   /* Bits 1 << level; SDG_GRAPH_AFTER: computed of the main op's result;
-   * SDG_GRAPH_SUM: by a reduction or statistics, which end the chain. Owned. */
+   * SDG_GRAPH_SUM: by a reduction or statistics, which end the chain; of
+   * tensors also what a normalisation writes beside its result. Owned. */
   unsigned *tensor_levels, *node_levels;
   int *writer; /* of each tensor, -1: none; owned */
   /* The call's operands: the tensors that have memory. The first one is the
@@ -110,6 +113,11 @@ static inline bool sdg_graph_convolves(const sdg_graph_pattern_t *pattern) {
 static inline bool sdg_graph_pools(const sdg_graph_pattern_t *pattern) {
   return pattern->kind == SDG_GRAPH_POOL ||
          pattern->kind == SDG_GRAPH_POOL_BACK;
+}
+/* Whether it is a normalisation or its gradient. */
+static inline bool sdg_graph_normalises(const sdg_graph_pattern_t *pattern) {
+  return pattern->kind == SDG_GRAPH_NORM ||
+         pattern->kind == SDG_GRAPH_NORM_BACK;
 }
 /* Whether every output sees all channels of x. */
 static inline bool sdg_graph_mixes(const sdg_graph_pattern_t *pattern) {

@@ -61,6 +61,7 @@ build_t graph_of(cudnnHandle_t handle, const graph_t *g) {
     if (i == g->before && g->main != MAIN_NONE)
       op[count++] = (g->main == MAIN_CONV   ? conv_of
                      : g->main == MAIN_POOL ? pool_of
+                     : g->main == MAIN_NORM ? norm_of
                                             : product_of)(g, tensor);
     if (i < g->ops)
       op[count++] = build_pointwise(g->op[i].mode, tensor[g->op[i].x],

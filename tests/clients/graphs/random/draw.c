@@ -188,6 +188,10 @@ graph_t graph_draw(uint64_t seed) {
     product_draw(&g);
     return g;
   }
+  if (g.main == MAIN_NORM) {
+    norm_draw(&g);
+    return g;
+  }
   int least = asked.split == 'D'                                       ? 5
               : asked.split == 'H' || asked.second || asked.for_hopper ? 4
                                                                        : 3;

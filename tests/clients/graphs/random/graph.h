@@ -14,7 +14,13 @@ enum { DIMS = 5, TENSORS = 24, OPS = 12, CHAIN = 4 };
 enum { X, W, Y, CONV_TENSORS };
 
 /* The op in the middle. */
-typedef enum { MAIN_CONV, MAIN_POOL, MAIN_NONE, MAIN_PRODUCT } main_t;
+typedef enum {
+  MAIN_CONV,
+  MAIN_POOL,
+  MAIN_NONE,
+  MAIN_PRODUCT,
+  MAIN_NORM
+} main_t;
 
 typedef struct {
   int64_t whole[DIMS], dim[DIMS], first[DIMS], stride[DIMS];
@@ -38,6 +44,19 @@ typedef struct {
   int x, y, squares; /* squares -1: a reduction; else statistics */
 } sum_t;
 
+enum { EPSILON, FACTOR, NUMBERS };
+
+/* A normalisation of conv[X]; backward of that and dy. Tensors: -1: none. */
+typedef struct {
+  cudnnBackendNormMode_t mode;
+  bool backward, inference;
+  bool far;          /* means beside which the deviations are small */
+  bool shared[DIMS]; /* elements along it share a mean */
+  int dy, scale, bias, mean, inverse, dscale, dbias;
+  int old[2], new[2];    /* running mean and variance */
+  float number[NUMBERS]; /* by value */
+} norm_t;
+
 typedef struct {
   int dims;
   main_t main;
@@ -50,6 +69,7 @@ typedef struct {
    * the gradient reads beside dy (-1: nothing). */
   int indices, of_x, of_y;
   float beta;
+  norm_t norm;
   tensor_t tensor[TENSORS];
   int tensors, conv[CONV_TENSORS]; /* the main op's; -1: none */
   op_t op[OPS];
@@ -92,6 +112,14 @@ void product_draw(graph_t *g);
 /* A tensor that is combined with x. */
 int product_partner(graph_t *g, int x);
 void product_run(const graph_t *g);
+/* A normalisation with ops in front and behind. */
+void norm_draw(graph_t *g);
+void norm_run(const graph_t *g);
+build_t norm_of(const graph_t *g, const build_t *tensor);
+/* The unique id of a number by value. */
+static inline int64_t number_uid(int number) {
+  return 90 + number;
+}
 
 /* The graph of a seed, with values in tensors that are read. */
 graph_t graph_draw(uint64_t seed);

@@ -2,11 +2,11 @@
 // Random graphs against loops in double precision:
 //   [scale, bias, relu ->] convolution or pooling of any kind [-> pointwise
 //   ops, one of which may read the main op's own input; intermediate results
-//   may be written, too] [-> reductions]; and the same of products of matrices.
+//   may be written, too] [-> reductions]; and the same of products of matrices
+//   and of normalisations.
 //
-// usage: random DIMENSION FIRST COUNT [pool | pointwise | product | statistics
-// | half |
-//               wrap | ones | hopper]...
+// usage: random DIMENSION FIRST COUNT [pool | pointwise | product | norm |
+//               statistics | half | wrap | ones | hopper]...
 //   DIMENSION  N, C, D, H or W: with LAYER_VIEW=shard each rank (SUNDOG_RANK of
 //              SUNDOG_SIZE) has its piece of it. Two of them, as HW: the second
 //              is split over pairs of ranks that follow one another
@@ -14,6 +14,7 @@
 //   FIRST      seed of the first graph; COUNT: how many
 //   pool       poolings in place of convolutions; pointwise: neither
 //   product    products of matrices
+//   norm       normalisations, and their gradients
 //   half       tensors with memory are in half, but for sums
 //   hopper     graphs that have an engine on an H100, mostly
 //   ones       of three ranks each has one sample; without reductions
@@ -42,8 +43,8 @@ static bool has(const graph_t *g, int t) {
 
 // False: it is refused.
 static bool execute(cudnnHandle_t handle, const graph_t *g) {
-  int64_t bytes = 0, uid[TENSORS], count = 0;
-  void *pointer[TENSORS];
+  int64_t bytes = 0, uid[TENSORS + NUMBERS], count = 0;
+  void *pointer[TENSORS + NUMBERS];
   build_t graph = graph_of(handle, g);
   build_t plan =
       build_first_plan(handle, graph, CUDNN_HEUR_MODE_INSTANT, &bytes);
@@ -55,6 +56,12 @@ static bool execute(cudnnHandle_t handle, const graph_t *g) {
       uid[count] = t + 100;
       pointer[count++] = g->tensor[t].device;
     }
+  float number[NUMBERS];
+  memcpy(number, g->norm.number, sizeof number);
+  for (int i = 0; i < NUMBERS && g->main == MAIN_NORM; i++) {
+    uid[count] = number_uid(i);
+    pointer[count++] = &number[i];
+  }
   cudnnStatus_t status =
       build_execute_once(handle, plan, uid, pointer, count, bytes);
   CHECK(cudaDeviceSynchronize());
@@ -62,6 +69,13 @@ static bool execute(cudnnHandle_t handle, const graph_t *g) {
   if (status != CUDNN_STATUS_NOT_SUPPORTED)
     CHECK(status);
   return status == CUDNN_STATUS_SUCCESS;
+}
+
+static double tolerance(const graph_t *g) {
+  return asked.in_half          ? 2e-2
+         : g->main != MAIN_NORM ? 2e-5
+         : g->norm.far          ? 5e-4
+                                : 5e-5;
 }
 
 static bool graph_run(cudnnHandle_t handle, uint64_t seed) {
@@ -73,7 +87,7 @@ static bool graph_run(cudnnHandle_t handle, uint64_t seed) {
     double off = g.tensor[t].is_result && !g.tensor[t].is_virtual
                      ? tensor_off(&g, &g.tensor[t])
                      : 0;
-    if (!(off <= (asked.in_half ? 2e-2 : 2e-5))) {
+    if (!(off <= tolerance(&g))) {
       fprintf(stderr, "random %c%c %lu 1: wrong: tensor %d off by %.1e\n",
               asked.split, asked.second, (unsigned long)seed, t, off);
       exit(EXIT_FAILURE);
@@ -100,6 +114,8 @@ int main(int words, char **word) {
       asked.main = MAIN_NONE;
     if (strcmp(word[i], "product") == 0)
       asked.main = MAIN_PRODUCT;
+    if (strcmp(word[i], "norm") == 0)
+      asked.main = MAIN_NORM;
   }
   uint64_t first = strtoull(word[2], NULL, 10);
   uint64_t count = strtoull(word[3], NULL, 10), ran = 0;

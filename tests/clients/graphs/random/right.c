@@ -188,6 +188,8 @@ void graph_compute(const graph_t *g) {
     pool_run(g);
   else if (g->main == MAIN_PRODUCT)
     product_run(g);
+  else if (g->main == MAIN_NORM)
+    norm_run(g);
   for (int i = g->before; i < g->ops; i++)
     op_run(g, &g->op[i]);
   for (int i = 0; i < g->sums; i++)
