@@ -43,6 +43,7 @@ struct array_t {
   bool channels_last = true, is_cut = true;
   std::vector<double> value;
   void *device = nullptr;
+  int cut_at = -1; // the dimension; -1: that of rows
 };
 
 static int64_t count(const dims_t &dim) {
@@ -119,7 +120,7 @@ static array_t weights(dims_t dim, DataType_t type, bool last = true) {
 }
 
 static int rows_at(const array_t &a) {
-  return int(a.dim.size()) - 2;
+  return a.cut_at < 0 ? int(a.dim.size()) - 2 : a.cut_at;
 }
 
 static int64_t first_row(const array_t &a, int rank) {

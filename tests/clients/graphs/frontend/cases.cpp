@@ -331,8 +331,9 @@ int main(int words, char **word) {
       {"captured", captured},
   };
   cases.insert(cases.end(), matrix_cases.begin(), matrix_cases.end());
-  if (!view) // a split tensor's normalisation is refused
-    cases.insert(cases.end(), norm_cases.begin(), norm_cases.end());
+  cases.insert(cases.end(), norm_cases.begin(), norm_cases.end());
+  if (!pieces) // refused then
+    cases.insert(cases.end(), whole_norm_cases.begin(), whole_norm_cases.end());
   for (auto &of_attention : attention_cases())
     if (!view)
       cases.push_back(of_attention);
