@@ -335,8 +335,7 @@ int main(int words, char **word) {
   if (!pieces) // refused then
     cases.insert(cases.end(), whole_norm_cases.begin(), whole_norm_cases.end());
   for (auto &of_attention : attention_cases())
-    if (!view)
-      cases.push_back(of_attention);
+    cases.push_back(of_attention);
   for (const shape_t &s : shapes) {
     cases.push_back({std::string("conv ") + s.name, [&s] { forward(s); }});
     cases.push_back(
