@@ -4,9 +4,12 @@
 bytes that the inner rank receives in one execution, and its scratch memory, as
 sundog records them, beside formulas; milliseconds an execution.
 
-usage: attention_graph.py BUILD [REPEATS]
+usage: attention_graph.py BUILD [--check] [REPEATS]
 
 Half precision, even pieces. REPEATS: medians of so many runs, 3 unless said.
+  --check  instead: fails unless the bytes of some executions are exactly those
+           of the formulas, and the scratch of a ring is the same for any number
+           of pieces of one size
 """
 import collections
 import json
@@ -169,9 +172,46 @@ def table(build, repeats):
                     repeats)
 
 
+# ---- the test ----
+
+def expect(is_, right, text):
+    if is_ != right:
+        sys.exit(f'{text}: {is_}, not {right}')
+
+
+def check(build):
+    # A weather model's: 1024 tokens, 16 heads of 64 halves, keys and values.
+    weather = Case(4, 544, 16, 16, 64, 512, 512)
+    plan, _ = run(build, weather, 'halo', 'forward', 1)
+    received = [m for m in plan['messages'] if not m['send']]
+    expect(sum(m['bytes'] for m in received), 4194304, 'bytes of messages')
+    expect({m['rank'] for m in received}, {1, 3}, 'neighbours')
+    expect(plan['halo_bytes'], 4194304, 'bytes of a halo')
+    expect(plan['reduced_bytes'], 0, 'bytes of sums')
+    for what in ('forward', 'backward'):
+        kept = set()
+        for ranks in (2, 4, 8):
+            causal = Case(ranks, 128, 4, 2, 16, ALL, 0)
+            plan, _ = run(build, causal, 'ring', what, 1)
+            expect(plan['halo_bytes'], moved(causal, 'ring', what),
+                   f'ring of {ranks}, {what}')
+            kept.add(plan['scratch_bytes'])
+            # Each array starts at a multiple of 256 bytes.
+            if plan['scratch_bytes'] > ring_scratch(causal, what) + 1024:
+                sys.exit(f'scratch of {ranks}, {what}: {kept}, more than '
+                         f'{ring_scratch(causal, what)} and alignment')
+        expect(len(kept), 1, f'{what}: amounts of scratch of rings {kept}')
+        by_heads = Case(4, 32, 8, 4, 16, 8, 8)
+        plan, _ = run(build, by_heads, 'heads', what, 1)
+        expect(plan['halo_bytes'], moved(by_heads, 'heads', what),
+               f'heads, {what}')
+
+
 def main():
     words = sys.argv[1:]
-    if len(words) in (1, 2):
+    if len(words) == 2 and words[1] == '--check':
+        check(words[0])
+    elif len(words) in (1, 2):
         table(words[0], int(words[1]) if len(words) == 2 else 3)
     else:
         sys.exit(__doc__)
