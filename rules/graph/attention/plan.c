@@ -32,6 +32,26 @@ static bool is_literal(const sdg_graph_attention_t *a) {
   return !a->composite->backward || !sdg_graph_attention_sums(a);
 }
 
+// A piece counts rows and columns from the first query that sees a key, and
+// from the first key that is seen. Lengths count from the first key of all, and
+// a bias has a column for each.
+static const char *beginnings_obstacle(const sdg_graph_attention_t *a) {
+  sdg_range_t queries = {0, sdg_placement_extent(a->queries, SDG_HEADED_SEQ)};
+  sdg_range_t keys = {0,
+                      sdg_placement_extent(a->side[SDG_KEYS], SDG_HEADED_SEQ)};
+  sdg_sight_block_t seen = sdg_sight_block(&a->sight, queries, keys);
+  if (a->band.by_lengths)
+    return "a bottom right of lengths in device memory";
+  if (seen.queries.lo > queries.lo || seen.queries.hi < queries.hi)
+    return "some queries that see no key";
+  if (a->operand[SDG_COMPOSITE_LENGTH_KV] >= 0 && seen.keys.lo > keys.lo)
+    return "lengths in device memory, first keys that no query sees";
+  return a->operand[SDG_COMPOSITE_BIAS] >= 0 &&
+                 (seen.keys.lo > keys.lo || seen.keys.hi < keys.hi)
+             ? "a bias of keys that no query sees"
+             : NULL;
+}
+
 static sdg_status_t steps_make(sdg_graph_attention_t *a,
                                const sdg_graph_way_t *way) {
   SDG_TRY(sdg_plan_create(way->strategy, &a->plan));
@@ -50,11 +70,12 @@ sdg_status_t sdg_graph_attention_plan(const sdg_call_t *call,
   SDG_TRY(sdg_graph_attention_open(call, tagging, &a));
   if (is_literal(&a))
     return sdg_literal_plan(out_plan);
-  if (a.band.by_lengths)
+  const char *why = beginnings_obstacle(&a);
+  if (why)
     return sdg_fail(SDG_E_ATTENTION,
-                    "%s: a bottom right of lengths in device memory, and keys "
-                    "or values that are elsewhere than their queries",
-                    call->entry_name);
+                    "%s: %s, and keys or values that are elsewhere than their "
+                    "queries",
+                    call->entry_name, why);
   sdg_graph_way_t way;
   sdg_status_t status = sdg_graph_attention_choose(&a, &way);
   if (status == SDG_OK)

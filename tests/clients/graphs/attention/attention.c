@@ -18,6 +18,8 @@
 //   hopper     what has an engine on an H100
 //   split      what sundog splits
 //   all        nothing may be refused
+//   shared     one head of keys for all queries, which is tagged as whole
+//   blind      rows may see no key
 //   list       prints a line for each case
 // Graphs are those of this rank's piece: its extents, also where bounds are
 // counted from the bottom; its rows of a bias, and all of its columns; what it
@@ -62,6 +64,10 @@ static void word_read(const char *word) {
     asked.split = true;
   else if (strcmp(word, "hopper") == 0)
     asked.for_hopper = true;
+  else if (strcmp(word, "shared") == 0)
+    asked.shared = true;
+  else if (strcmp(word, "blind") == 0)
+    asked.blind = true;
   else if (strcmp(word, "list") == 0)
     lists = true;
   else if (strcmp(word, "all") == 0)

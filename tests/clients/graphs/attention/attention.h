@@ -83,6 +83,7 @@ typedef struct {
   char cut[2]; /* letters: B, H, S; 0: none */
   int kind, order, type, mask, lengths;
   bool bias, for_hopper, split; /* split: what sundog splits */
+  bool shared, blind; /* one head of keys for all; rows that see nothing */
 } asked_t;
 extern asked_t asked;
 

@@ -34,8 +34,10 @@ static void extents_draw(case_t *c) {
     c->h = cuts('H') ? draw_in(4, 6) : draw_in(1, 6);
   }
   // One head of keys on every rank has two meanings.
-  if (asked.split && cuts('H') && c->g == 1)
+  if (asked.split && cuts('H') && c->g == 1 && !asked.shared)
     c->g = c->h;
+  if (asked.shared)
+    c->g = 1;
   int64_t fewest = cuts('S') ? 8 : 1, most = c->b > 3 ? 40 : 60;
   c->s_q = draw_in(fewest, most);
   c->s_kv = draw_in(0, 3) ? c->s_q : draw_in(fewest, most);
@@ -66,7 +68,7 @@ static int mask_of(const case_t *c, int mask) {
                                     : mask;
 }
 
-// Every row of the whole sees a key, or its result would be no number.
+// Every row of the whole sees a key, or a forward result would be no number.
 static void mask_draw(case_t *c) {
   int mask = mask_of(c, choice(asked.mask, MASKS));
   int64_t right = draw_in(0, 20), left = draw_in(1, 20);
@@ -77,7 +79,8 @@ static void mask_draw(case_t *c) {
   c->bottom = mask == MASK_CAUSAL_BOTTOM || mask == MASK_BAND_BOTTOM;
   c->right = any_right ? right : 0;
   c->left = c->has_left ? left : 0;
-  if ((c->bottom || c->has_left) && c->s_q > c->s_kv)
+  bool blind = asked.blind && c->kind == BACKWARD;
+  if ((c->bottom || c->has_left) && c->s_q > c->s_kv && !blind)
     swap(&c->s_q, &c->s_kv);
 }
 
@@ -150,7 +153,7 @@ case_t case_draw(uint64_t seed) {
   c.lengths = choice(asked.lengths, 4) == 1;
   // Pieces of sequences have all columns of a bias, unlike their keys.
   bool whole_bias = draw_in(0, 3) == 0 && !(cuts('S') && is_in_pieces());
-  c.bias = (asked.bias || whole_bias) && c.kind != ONE;
+  c.bias = (asked.bias || (whole_bias && !asked.shared)) && c.kind != ONE;
   c.bias_each = draw_in(0, 1);
   c.bias_one = draw_in(0, 1);
   // Engines have the gradient of a bias where a scale is by value.
@@ -159,11 +162,12 @@ case_t case_draw(uint64_t seed) {
              (by_value || !asked.for_hopper);
   c.direct = c.d_bias || draw_in(0, 4) == 0;
   c.layout = (layout_t)draw_in(0, LAYOUTS - 1);
-  if (c.layout == PACKED && (c.s_q != c.s_kv || c.d != c.d_v))
+  // A tag of keys would be one of queries.
+  if (c.layout == PACKED && (c.s_q != c.s_kv || c.d != c.d_v || asked.shared))
     c.layout = BSHD;
   if (asked.split) {
     c.sums = c.scale_in_memory = c.d_bias = false;
-    c.lengths &= !cuts('S');
+    c.lengths &= !cuts('S') && !asked.shared;
   }
   arrays_add(&c);
   return c;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pieces of arrays in device memory.
 #include "tests/clients/graphs/attention/attention.h"
+#include "tests/clients/graphs/tag.h"
 
 __extension__ typedef _Float16 half_t;
 
@@ -207,6 +208,16 @@ static void array_put(const case_t *c, int a) {
   free(piece);
 }
 
+// NULL: takes tags away.
+static void shared_tag(const case_t *c, const char *text) {
+  static const int arrays[] = {K, V, D_K, D_V};
+  for (int i = 0; i < 4 && asked.shared; i++) {
+    const array_t *a = &c->array[arrays[i]];
+    if (a->exists)
+      tag_range(a->device, (size_t)a->places * bytes_of(a->type), text);
+  }
+}
+
 void pieces_put(case_t *c) {
   pieces_cut(c);
   for (int a = 0; a < ARRAYS; a++)
@@ -223,6 +234,7 @@ void pieces_put(case_t *c) {
   for (int a = 0; a < ARRAYS; a++)
     if (c->array[a].exists)
       array_put(c, a);
+  shared_tag(c, "local");
 }
 
 static bool is_guarded(const array_t *a) {
@@ -258,6 +270,7 @@ double array_off(const array_t *a) {
 }
 
 void pieces_free(case_t *c) {
+  shared_tag(c, NULL);
   for (int a = 0; a < ARRAYS; a++) {
     free(c->array[a].value);
     free(c->array[a].bound);
