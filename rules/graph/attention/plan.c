@@ -6,6 +6,21 @@
 #include "rules/kit/subcall.h"
 #include "rules/place/same_split.h"
 
+// With `window = local` nothing moves: queries that are whole would have other
+// results on every rank, and gradients of whole keys would be other sums.
+static sdg_status_t local_check(const sdg_graph_attention_t *a) {
+  sdg_axes_t queries = sdg_placement_axes(a->queries);
+  for (int side = 0; side < SDG_SIDES; side++) {
+    sdg_axes_t keys = sdg_placement_axes(a->side[side]);
+    if ((keys & ~queries) || (a->composite->backward && (queries & ~keys)))
+      return sdg_fail(SDG_E_ATTENTION,
+                      "%s: 'window = local', and queries, keys and values that "
+                      "are not cut over the same axes",
+                      a->call->entry_name);
+  }
+  return SDG_OK;
+}
+
 // Whether the program's own execution is right: its queries see the same keys
 // with and without a split, and each rank has those that they see, of which no
 // other rank has terms of gradients.
@@ -68,6 +83,8 @@ sdg_status_t sdg_graph_attention_plan(const sdg_call_t *call,
   if (tagging->ranks < 2)
     return sdg_literal_plan(out_plan);
   SDG_TRY(sdg_graph_attention_open(call, tagging, &a));
+  if (tagging->section->window == SDG_WINDOW_LOCAL)
+    SDG_TRY(local_check(&a));
   if (is_literal(&a))
     return sdg_literal_plan(out_plan);
   const char *why = beginnings_obstacle(&a);
