@@ -305,9 +305,9 @@ static sdg_status_t ones_check(const sdg_graph_attention_t *a) {
       sdg_placement_extent(a->side[SDG_KEYS], SEQ) == sdg_part_extent(part))
     return SDG_OK;
   return sdg_fail(SDG_E_ONE_EACH,
-                  "%s: every rank has one query, and more keys; tag the "
-                  "queries, or name them in a [local] section if all ranks "
-                  "have the same one",
+                  "%s: every rank has one query, and more keys: if all ranks "
+                  "have the same query, tag it \"local\" or name it in a "
+                  "[local] section",
                   a->call->entry_name);
 }
 
@@ -335,8 +335,9 @@ static sdg_status_t heads_check(const sdg_graph_attention_t *a) {
         !operand->label && !says_heads(a->tagging->section))
       return sdg_fail(SDG_E_ONE_EACH,
                       "%s: %s has one head on every rank: say how many there "
-                      "are (match = BATCH HEADS=%d SEQ HEAD), tag it, or name "
-                      "it in a [local] section if all ranks have the same one",
+                      "are (match = BATCH HEADS=%d SEQ HEAD), or, if all "
+                      "ranks have the same one, tag it \"local\" or name it in "
+                      "a [local] section",
                       a->call->entry_name, sdg_role_name(operand->role),
                       part->pieces);
   }
