@@ -296,6 +296,32 @@ def graphs(job, seconds):
     return lines
 
 
+@stage(30, "graphs of attention in halves, in pieces of sequences and of heads")
+def sequences(job, seconds):
+    end, lines = time.time() + seconds, []
+    for split, letter in (("SEQ; strategy = halo", "S"),
+                          ("SEQ; strategy = ring", "S"),
+                          ("SEQ; strategy = heads", "S"), ("HEADS", "H")):
+        for ranks in job.ranks:
+            if letter == "H" and ranks > 2:
+                continue  # fewer heads than that
+            _, said = job.run(
+                [job.sundog, "run", "-n", str(ranks), "--device", job.device,
+                 "--view", "shard", "--split", split + "; op = attention",
+                 "--piece-values", "local", "--timeout", "60", "--",
+                 job.built("tests/clients/graph_attention"), letter,
+                 str(job.seed), "10", "hopper", "half", "split"],
+                end - time.time(), {"LAYER_VIEW": "shard"})
+            counts = sorted(set(kept(said, "are right, ")))
+            lines += [f"split {split}, {ranks} ranks: {line}"
+                      for line in counts]
+            wrong = kept(said, r", [1-9]\d* wrong|SDG-(?!716)")
+            if wrong or not counts:
+                raise Failed(f"{split}, {ranks} ranks",
+                             lines + (wrong or tail(said)))
+    return lines
+
+
 @stage(60, "what must be refused, in time and in words", asked=False)
 def refused(job, seconds):
     said = job.must([sys.executable, EQUIVALENCE, "--build", job.build,
