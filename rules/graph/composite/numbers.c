@@ -39,7 +39,7 @@ static double number_of(const sdg_graph_t *graph, void *const *pointer, int t) {
 static bool bound_read(const sdg_graph_t *graph, void *const *pointer, int t,
                        int64_t *out) {
   double bound = t < 0 ? 0 : number_of(graph, pointer, t);
-  if (!(fabs(bound) <= (double)INT32_MAX) || bound != floor(bound))
+  if (!(fabs(bound) <= (double)INT32_MAX) || bound != (double)(int64_t)bound)
     return false;
   *out = (int64_t)bound;
   return true;
