@@ -227,7 +227,7 @@ sdg_status_t sdg_plan_strided(sdg_plan_t *plan, const sdg_box_t *box,
                               const int64_t *stride, const int64_t *nesting,
                               int elem_bytes, int *out_slab) SDG_MUST_CHECK;
 /* Like sdg_plan_scratch_of, but the dimensions nest in the order of the
- * strides `like`. */
+ * SDG_DIMS_MAX strides `like`. */
 sdg_status_t sdg_plan_packed(sdg_plan_t *plan, const sdg_box_t *box,
                              const int64_t *like, int elem_bytes,
                              int *out_slab) SDG_MUST_CHECK;

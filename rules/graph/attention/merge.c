@@ -9,10 +9,10 @@
 // without a NaN in differences.
 #define NOT_SEEN (-1e30)
 
-static const int64_t by_sequence[SDG_HEADED_DIMS] = {[SDG_HEADED_BATCH] = 3,
-                                                     [SDG_HEADED_HEADS] = 2,
-                                                     [SDG_HEADED_SEQ] = 4,
-                                                     [SDG_HEADED_VECTOR] = 1};
+static const int64_t by_sequence[SDG_DIMS_MAX] = {[SDG_HEADED_BATCH] = 3,
+                                                  [SDG_HEADED_HEADS] = 2,
+                                                  [SDG_HEADED_SEQ] = 4,
+                                                  [SDG_HEADED_VECTOR] = 1};
 
 // One number for each query.
 static sdg_box_t numbers_of(const sdg_box_t *box) {

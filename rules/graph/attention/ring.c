@@ -52,7 +52,7 @@ static sdg_box_t rows_of(const sdg_box_t *box, sdg_range_t queries) {
 // ---- memory ----------------------------------------------------------------
 
 static sdg_status_t statistics_open(ring_t *r) {
-  static const int64_t by_batch[DIMS] = {
+  static const int64_t by_batch[SDG_DIMS_MAX] = {
       [BATCH] = 4, [HEADS] = 3, [SEQ] = 2, [VECTOR] = 1};
   static const sdg_box_t one = {DIMS, {{0, 1}, {0, 1}, {0, 1}, {0, 1}}};
   sdg_box_t numbers = r->rows;
@@ -64,7 +64,7 @@ static sdg_status_t statistics_open(ring_t *r) {
 }
 
 static sdg_status_t results_open(ring_t *r) {
-  static const int64_t by_sequence[DIMS] = {
+  static const int64_t by_sequence[SDG_DIMS_MAX] = {
       [BATCH] = 3, [HEADS] = 2, [SEQ] = 4, [VECTOR] = 1};
   sdg_graph_attention_t *a = r->a;
   int result = result_of(r);

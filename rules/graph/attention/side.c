@@ -46,10 +46,10 @@ static cudnnDataType_t type_of(const side_t *side) {
 
 static sdg_status_t terms_room(side_t *side, size_t bytes) {
   // The sequence is the outermost dimension, so that some keys are one run.
-  static const int64_t by_sequence[DIMS] = {[SDG_HEADED_BATCH] = 3,
-                                            [SDG_HEADED_HEADS] = 2,
-                                            [SDG_HEADED_SEQ] = 4,
-                                            [SDG_HEADED_VECTOR] = 1};
+  static const int64_t by_sequence[SDG_DIMS_MAX] = {[SDG_HEADED_BATCH] = 3,
+                                                    [SDG_HEADED_HEADS] = 2,
+                                                    [SDG_HEADED_SEQ] = 4,
+                                                    [SDG_HEADED_VECTOR] = 1};
   static const sdg_box_t one = {DIMS, {{0, 1}, {0, 1}, {0, 1}, {0, 1}}};
   sdg_plan_t *plan = side->a->plan;
   SDG_TRY(
