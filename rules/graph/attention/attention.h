@@ -44,7 +44,7 @@ typedef struct sdg_graph_attention {
   int refusal; /* cuDNN's status if it has no engine for a part; 0 */
 } sdg_graph_attention_t;
 
-/* ---- place.c: what the call is, and where its tensors are ---- */
+/* ---- check.c: what the call is, and whether it can be split ---- */
 
 /* Fills all but the plan; the placements are those of the tagging, which has
  * to outlive `out`. SDG_E_ATTENTION, SDG_E_ATTENTION_WINDOW,
@@ -53,6 +53,15 @@ sdg_status_t
 sdg_graph_attention_open(const sdg_call_t *call, const sdg_tagging_t *tagging,
                          sdg_graph_attention_t *out) SDG_MUST_CHECK;
 void sdg_graph_attention_fini(sdg_graph_attention_t *a);
+
+/* ---- place.c: where its tensors are, and what its queries see ---- */
+
+/* The call's operand of a role (SDG_COMPOSITE_Q ...); -1: none. */
+int sdg_graph_attention_operand(const sdg_call_t *call, int role);
+/* The role whose placement another has: queries, keys or values. */
+int sdg_graph_attention_like_of(int role);
+/* Whether it is a sequence of vectors, which a section matches. */
+bool sdg_graph_attention_is_sequence(int role);
 /* The box of queries that a rank computes, and of the keys or values that these
  * see, out of the keys in `among`. Heads: those of the queries' groups. */
 sdg_box_t sdg_graph_attention_rows(const sdg_graph_attention_t *a, int rank);
