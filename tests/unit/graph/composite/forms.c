@@ -15,10 +15,11 @@ static char *part(char **rest) {
 
 int forms_read(const char *path, form_t form[FORMS_MAX]) {
   FILE *file = fopen(path, "re");
+  char *line = NULL; // also if getline finds the end
   size_t room = 0;
   int forms = 0;
   REQUIRE_MSG(file, "%s cannot be read", path);
-  for (char *line = NULL; getline(&line, &room, file) > 0; line = NULL) {
+  for (; getline(&line, &room, file) > 0; line = NULL) {
     sdg_graph_config_t config;
     char *rest = line;
     REQUIRE(forms < FORMS_MAX);
@@ -33,6 +34,7 @@ int forms_read(const char *path, form_t form[FORMS_MAX]) {
                                &config) == SDG_GRAPH_READ,
                 "%s %s cannot be read", at->version, at->name);
   }
+  free(line);
   fclose(file);
   return forms;
 }
