@@ -217,11 +217,13 @@ static void pool(int number) {
     printf("%a\n", (double)host[i]);
 }
 
-static atomic_bool convolved;
+static atomic_bool copied, convolved;
 
 static void *copier_until_convolved(void *host) {
-  while (!atomic_load(&convolved))
+  while (!atomic_load(&convolved)) {
     copier(host);
+    atomic_store(&copied, true);
+  }
   return NULL;
 }
 
@@ -230,8 +232,13 @@ static void race(void) {
   pthread_t thread;
   CHECK(convolve(g.x, g.y));
   CHECK(pthread_create(&thread, NULL, copier_until_convolved, host));
-  for (int i = 0; i < 4000; i++)
+  while (!atomic_load(&copied))
+    usleep(1);
+  for (int i = 0; i < 4000; i++) {
     CHECK(convolve(g.x, g.y));
+    if (i % 16 == 0) /* the copier gets its turn */
+      usleep(1);
+  }
   atomic_store(&convolved, true);
   CHECK(pthread_join(thread, NULL));
 }
