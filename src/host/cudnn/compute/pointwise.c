@@ -42,12 +42,25 @@ static int result_of(const sdg_graph_node_t *node,
                                      : names[HOST_PW_Y]);
 }
 
+// Only attention has two products or more. The engines of the library take a
+// bias with more rows and columns than the scores, and read the first ones.
+static bool is_bias(const sdg_graph_t *graph, const sdg_graph_node_t *node,
+                    const sdg_graph_tensor_t *operand) {
+  int products = 0;
+  for (int n = 0; n < graph->node_count; n++)
+    products +=
+        (int)graph->node[n].kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
+  return products > 1 && !operand->is_virtual && !operand->is_by_value &&
+         mode_of(node)->mode == CUDNN_POINTWISE_ADD;
+}
+
 static bool extents_fit(const sdg_graph_tensor_t *operand,
-                        const sdg_graph_tensor_t *result) {
+                        const sdg_graph_tensor_t *result, bool may_have_more) {
   if (operand->rank != result->rank)
     return false;
   for (int d = 0; d < operand->rank; d++)
-    if (operand->dim[d] != 1 && operand->dim[d] != result->dim[d])
+    if (operand->dim[d] != 1 && operand->dim[d] != result->dim[d] &&
+        !(may_have_more && operand->dim[d] > result->dim[d]))
       return false;
   return true;
 }
@@ -69,7 +82,8 @@ static const char *lacks(const sdg_graph_t *graph,
       continue;
     if (operand < 0)
       return "a pointwise operation without one of its operands";
-    if (!extents_fit(&graph->tensor[operand], &graph->tensor[result]))
+    const sdg_graph_tensor_t *from = &graph->tensor[operand];
+    if (!extents_fit(from, &graph->tensor[result], is_bias(graph, node, from)))
       return "a pointwise operation on tensors whose extents differ";
   }
   return NULL;
