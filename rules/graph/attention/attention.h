@@ -77,6 +77,9 @@ sdg_status_t sdg_graph_attention_like(const sdg_mesh_t *mesh,
                                       int64_t vector,
                                       sdg_placement_t *out) SDG_MUST_CHECK;
 
+/* The extent that the program's operand has on the group's r-th rank. */
+int64_t sdg_graph_attention_extent(const sdg_operand_t *operand, int r, int d);
+
 /* See place(), colocate() and common() of sdg_op_t. */
 sdg_status_t sdg_graph_attention_place(const sdg_call_t *call,
                                        sdg_tagging_t *tagging) SDG_MUST_CHECK;
@@ -87,6 +90,23 @@ sdg_status_t sdg_graph_attention_colocate(const sdg_call_t *call,
 sdg_common_t sdg_graph_attention_common(const sdg_call_t *call,
                                         const sdg_tagging_t *tagging,
                                         int index);
+
+/* ---- bias.c: what is added to scores ---- */
+
+/* Finds its placement from its extents on all ranks: in each dimension those of
+ * the rank's scores, those of all scores, or 1. SDG_E_OPERANDS_DIFFER. */
+sdg_status_t sdg_graph_bias_place(const sdg_call_t *call,
+                                  sdg_tagging_t *tagging) SDG_MUST_CHECK;
+/* Whether it has nothing but what the program's own execution reads, on every
+ * rank. */
+bool sdg_graph_bias_is_own(const sdg_call_t *call);
+/* Why it does not say what is added to the scores of all queries and keys;
+ * NULL: it does, or nothing is added. */
+const char *sdg_graph_bias_obstacle(const sdg_graph_attention_t *a);
+/* The box that a rank's queries need for the keys that they see out of
+ * `among`. */
+sdg_box_t sdg_graph_bias_need(const sdg_graph_attention_t *a, int rank,
+                              sdg_range_t among);
 
 /* ---- compute.c: the sub-call of one piece ---- */
 

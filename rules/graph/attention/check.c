@@ -147,9 +147,8 @@ static sdg_status_t window_check(const sdg_graph_attention_t *a) {
 static sdg_status_t sequences_check(const sdg_graph_attention_t *a) {
   sdg_range_t queries = {0, sdg_placement_extent(a->queries, SEQ)};
   sdg_range_t keys = {0, sdg_placement_extent(a->side[SDG_KEYS], SEQ)};
-  if (a->operand[SDG_COMPOSITE_BIAS] >= 0)
-    return fail(a, "something is added to scores (a bias) of sequences in "
-                   "pieces");
+  if (sdg_graph_bias_obstacle(a))
+    return fail(a, sdg_graph_bias_obstacle(a));
   if (a->operand[SDG_COMPOSITE_LENGTH_Q] >= 0 ||
       a->operand[SDG_COMPOSITE_LENGTH_KV] >= 0 || a->band.by_lengths)
     return fail(a, "lengths of sequences in pieces are in device memory");

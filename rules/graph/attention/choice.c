@@ -29,6 +29,29 @@ bool sdg_graph_attention_sums(const sdg_graph_attention_t *a) {
   return false;
 }
 
+// ---- bias ------------------------------------------------------------------
+
+// What a rank needs and has of a bias; false: nothing is added.
+static bool bias_boxes(const sdg_graph_attention_t *a, int rank,
+                       sdg_box_t *need, sdg_box_t *has) {
+  int index = a->operand[SDG_COMPOSITE_BIAS];
+  if (index < 0)
+    return false;
+  *need = sdg_graph_bias_need(a, rank, all_keys(a));
+  *has =
+      sdg_placement_box(&a->tagging->placement[index], a->tagging->mesh, rank);
+  return true;
+}
+
+static bool bias_travels(const sdg_graph_attention_t *a) {
+  sdg_box_t need, has;
+  for (int r = 0; r < a->tagging->ranks; r++)
+    if (bias_boxes(a, a->tagging->rank_list[r], &need, &has) &&
+        !sdg_box_empty(&need) && !sdg_box_contains(&has, &need))
+      return true;
+  return false;
+}
+
 // ---- ring ------------------------------------------------------------------
 
 // Why keys and values cannot come piece by piece; NULL: they can.
@@ -42,7 +65,10 @@ static const char *ring_obstacle(const sdg_graph_attention_t *a) {
         !sdg_part_equal(&a->side[SDG_KEYS]->part[SEQ], &keys->part[SEQ]))
       return "queries, keys and values are not cut over the same axes";
   }
-  return q->part[SEQ].pieces < 2 ? "the sequence is in one piece" : NULL;
+  return q->part[SEQ].pieces < 2 ? "the sequence is in one piece"
+         : bias_travels(a) ? "a rank does not have the rows and columns of "
+                             "the bias that its queries need"
+                           : NULL;
 }
 
 // ---- bytes -----------------------------------------------------------------
@@ -70,6 +96,10 @@ static int64_t received(const sdg_graph_attention_t *a, int rank) {
     sdg_box_t has = sdg_placement_box(a->side[side], tagging->mesh, rank);
     bytes += missing(&need, &has) * elem_bytes(a, side);
   }
+  sdg_box_t need, has;
+  if (bias_boxes(a, rank, &need, &has) && !sdg_box_empty(&need))
+    bytes += missing(&need, &has) *
+             a->call->operand[a->operand[SDG_COMPOSITE_BIAS]].elem_bytes;
   return bytes;
 }
 

@@ -33,10 +33,10 @@ typedef struct terms {
   sdg_scatter_add_t scatter;
 } terms_t;
 
-enum { INPUTS = 6, RESULTS = 2 };
-static const int inputs[INPUTS] = {SDG_COMPOSITE_Q,  SDG_COMPOSITE_K,
-                                   SDG_COMPOSITE_V,  SDG_COMPOSITE_O,
-                                   SDG_COMPOSITE_DO, SDG_COMPOSITE_STATS};
+enum { INPUTS = 7, RESULTS = 2 };
+static const int inputs[INPUTS] = {
+    SDG_COMPOSITE_Q,  SDG_COMPOSITE_K,     SDG_COMPOSITE_V,   SDG_COMPOSITE_O,
+    SDG_COMPOSITE_DO, SDG_COMPOSITE_STATS, SDG_COMPOSITE_BIAS};
 static const int results[][RESULTS] = {{SDG_COMPOSITE_O, SDG_COMPOSITE_STATS},
                                        {SDG_COMPOSITE_DQ, -1}};
 
@@ -68,6 +68,8 @@ static sdg_box_t box_of(const steps_t *s, int role, int rank) {
     return sdg_graph_attention_need(
         s->a, role == SDG_COMPOSITE_K ? SDG_KEYS : SDG_VALUES, rank,
         all_keys(s));
+  if (role == SDG_COMPOSITE_BIAS)
+    return sdg_graph_bias_need(s->a, rank, all_keys(s));
   sdg_box_t box = sdg_graph_attention_rows(s->a, rank);
   box.dim[SDG_HEADED_VECTOR] = (sdg_range_t){
       0, sdg_placement_extent(place_of(s, role), SDG_HEADED_VECTOR)};
@@ -78,8 +80,9 @@ static sdg_box_t box_of(const steps_t *s, int role, int rank) {
 
 static sdg_status_t input_init(steps_t *s, tensor_t *input, int role) {
   const sdg_tagging_t *tagging = s->a->tagging;
-  bool reads = s->a->operand[role] >= 0 &&
-               (role <= SDG_COMPOSITE_V || s->a->composite->backward);
+  bool of_both = role <= SDG_COMPOSITE_V || role == SDG_COMPOSITE_BIAS;
+  bool reads =
+      s->a->operand[role] >= 0 && (of_both || s->a->composite->backward);
   input->role = reads ? role : -1;
   if (!reads)
     return SDG_OK;

@@ -60,7 +60,7 @@ sdg_status_t sdg_graph_attention_like(const sdg_mesh_t *mesh,
   return sdg_placement_like(DIMS, extent, mesh, like, from, out);
 }
 
-static int64_t extent_on(const sdg_operand_t *operand, int r, int d) {
+int64_t sdg_graph_attention_extent(const sdg_operand_t *operand, int r, int d) {
   const sdg_tag_vector_t *vector =
       sdg_tag_vector(operand->descriptor, operand->generation);
   return vector->extent[(size_t)r * (size_t)vector->dims + (size_t)d];
@@ -75,9 +75,9 @@ static sdg_status_t cut_find(const sdg_call_t *call, int index, int d,
       &call->operand[sdg_graph_attention_operand(call, SDG_COMPOSITE_Q)];
   bool pieces = true, ones = true, same = true;
   for (int r = 0; r < sdg_job_group()->count; r++) {
-    int64_t extent = extent_on(operand, r, d);
-    pieces &= extent == extent_on(q, r, d);
-    same &= extent == extent_on(operand, 0, d);
+    int64_t extent = sdg_graph_attention_extent(operand, r, d);
+    pieces &= extent == sdg_graph_attention_extent(q, r, d);
+    same &= extent == sdg_graph_attention_extent(operand, 0, d);
     ones &= extent == 1;
   }
   *out_cut = queries->split[d].axes > 0 && pieces;
@@ -91,7 +91,7 @@ static sdg_status_t cut_find(const sdg_call_t *call, int index, int d,
                         sdg_role_name(operand->role));
 }
 
-// Statistics, lengths, and what is added to scores: cut as the queries are.
+// Statistics and lengths: cut as the queries are.
 static sdg_status_t beside_place(const sdg_call_t *call, sdg_tagging_t *tagging,
                                  int role) {
   int index = sdg_graph_attention_operand(call, role), from[DIMS];
@@ -106,7 +106,7 @@ static sdg_status_t beside_place(const sdg_call_t *call, sdg_tagging_t *tagging,
     return SDG_OK;
   for (int d = 0; d < DIMS; d++) {
     bool cut = false;
-    // The last dimension is that of keys, or has one element.
+    // The last dimension has one element.
     if (d != VECTOR)
       SDG_TRY(cut_find(call, index, d, queries, &cut));
     from[d] = cut ? d : -1;
@@ -119,11 +119,11 @@ static sdg_status_t beside_place(const sdg_call_t *call, sdg_tagging_t *tagging,
 
 sdg_status_t sdg_graph_attention_place(const sdg_call_t *call,
                                        sdg_tagging_t *tagging) {
-  static const int roles[] = {SDG_COMPOSITE_STATS, SDG_COMPOSITE_BIAS,
-                              SDG_COMPOSITE_LENGTH_Q, SDG_COMPOSITE_LENGTH_KV};
+  static const int roles[] = {SDG_COMPOSITE_STATS, SDG_COMPOSITE_LENGTH_Q,
+                              SDG_COMPOSITE_LENGTH_KV};
   for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
     SDG_TRY(beside_place(call, tagging, roles[i]));
-  return SDG_OK;
+  return sdg_graph_bias_place(call, tagging);
 }
 
 // The reading of an operand in which no rank's piece is cut, or the first one.
@@ -200,7 +200,7 @@ sdg_common_t sdg_graph_attention_common(const sdg_call_t *call,
                                         int index) {
   sdg_common_t common = sdg_compare_common(call, tagging, index);
   const sdg_placement_t *placement = &tagging->placement[index];
-  // What is added to scores is in pieces, or the same for all.
+  // What is added to scores is in pieces, or the same on all ranks.
   if (call->operand[index].role == SDG_ROLE_SCORES && placement->dims)
     common.axes = tagging->axes & ~sdg_placement_axes(placement);
   return common;

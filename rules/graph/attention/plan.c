@@ -7,7 +7,9 @@
 #include "rules/place/same_split.h"
 
 // With `window = local` nothing moves: queries that are whole would have other
-// results on every rank, and gradients of whole keys would be other sums.
+// results on every rank, and gradients of whole keys would be other sums. Of a
+// bias that has more than the rank's scores the execution reads what comes
+// first.
 static sdg_status_t local_check(const sdg_graph_attention_t *a) {
   sdg_axes_t queries = sdg_placement_axes(a->queries);
   for (int side = 0; side < SDG_SIDES; side++) {
@@ -18,7 +20,13 @@ static sdg_status_t local_check(const sdg_graph_attention_t *a) {
                       "are not cut over the same axes",
                       a->call->entry_name);
   }
-  return SDG_OK;
+  return sdg_graph_bias_is_own(a->call)
+             ? SDG_OK
+             : sdg_fail(SDG_E_ATTENTION,
+                        "%s: 'window = local', and a bias with more rows, "
+                        "columns, heads or members of the batch than this "
+                        "rank's scores",
+                        a->call->entry_name);
 }
 
 // Whether the program's own execution is right: its queries see the same keys
@@ -28,7 +36,7 @@ static bool is_literal(const sdg_graph_attention_t *a) {
   const sdg_tagging_t *tagging = a->tagging;
   if (tagging->section->window == SDG_WINDOW_LOCAL)
     return true;
-  if (a->sequences)
+  if (a->sequences || !sdg_graph_bias_is_own(a->call))
     return false;
   // Whole sequences: which keys the queries see of them does not matter.
   sdg_graph_attention_t all_seen = *a;
@@ -48,8 +56,7 @@ static bool is_literal(const sdg_graph_attention_t *a) {
 }
 
 // A piece counts rows and columns from the first query that sees a key, and
-// from the first key that is seen. Lengths count from the first key of all, and
-// a bias has a column for each.
+// from the first key that is seen. Lengths count from the first key of all.
 static const char *beginnings_obstacle(const sdg_graph_attention_t *a) {
   sdg_range_t queries = {0, sdg_placement_extent(a->queries, SDG_HEADED_SEQ)};
   sdg_range_t keys = {0,
@@ -59,11 +66,8 @@ static const char *beginnings_obstacle(const sdg_graph_attention_t *a) {
     return "a bottom right of lengths in device memory";
   if (seen.queries.lo > queries.lo || seen.queries.hi < queries.hi)
     return "some queries that see no key";
-  if (a->operand[SDG_COMPOSITE_LENGTH_KV] >= 0 && seen.keys.lo > keys.lo)
-    return "lengths in device memory, first keys that no query sees";
-  return a->operand[SDG_COMPOSITE_BIAS] >= 0 &&
-                 (seen.keys.lo > keys.lo || seen.keys.hi < keys.hi)
-             ? "a bias of keys that no query sees"
+  return a->operand[SDG_COMPOSITE_LENGTH_KV] >= 0 && seen.keys.lo > keys.lo
+             ? "lengths in device memory, first keys that no query sees"
              : NULL;
 }
 

@@ -120,8 +120,8 @@ static sdg_status_t result_add(ring_t *r, sdg_range_t queries, int statistics) {
 static sdg_status_t step_compute(ring_t *r, int step, const view_t *keys) {
   sdg_graph_attention_t *a = r->a;
   int rank = a->tagging->rank;
-  sdg_sight_block_t block =
-      sdg_graph_attention_block(a, rank, sdg_graph_ring_keys(a, rank, step));
+  sdg_range_t among = sdg_graph_ring_keys(a, rank, step);
+  sdg_sight_block_t block = sdg_graph_attention_block(a, rank, among);
   view_t view[SDG_COMPOSITE_ROLES];
   for (int i = 0; i < SDG_SIDES && a->composite->backward; i++)
     SDG_TRY(sdg_graph_side_terms(&r->side[i], step, &keys[i]));
@@ -131,6 +131,8 @@ static sdg_status_t step_compute(ring_t *r, int step, const view_t *keys) {
     view[role] = r->view[role];
     view[role].box = rows_of(&view[role].box, block.queries);
   }
+  if (a->operand[SDG_COMPOSITE_BIAS] >= 0)
+    view[SDG_COMPOSITE_BIAS].box = sdg_graph_bias_need(a, rank, among);
   SDG_TRY(statistics_view(r, block.queries, &view[SDG_COMPOSITE_STATS]));
   view[result_of(r)].slab = r->part;
   for (int i = 0; i < SDG_SIDES; i++) {

@@ -13,9 +13,10 @@ typedef enum sdg_composite_role {
   SDG_COMPOSITE_K,
   SDG_COMPOSITE_V,
   SDG_COMPOSITE_O,
-  SDG_COMPOSITE_STATS,     /* (b, h, s_q, 1), f32: maximum + log of the sum */
-  SDG_COMPOSITE_BIAS,      /* added to the scaled scores */
-  SDG_COMPOSITE_LENGTH_Q,  /* (b, 1, 1, 1), i32; rows from there on are not */
+  SDG_COMPOSITE_STATS,    /* (b, h, s_q, 1), f32: maximum + log of the sum */
+  SDG_COMPOSITE_BIAS,     /* added to the scaled scores; extents of these, 1, or
+                           * more: then the first ones count */
+  SDG_COMPOSITE_LENGTH_Q, /* (b, 1, 1, 1), i32; rows from there on are not */
   SDG_COMPOSITE_LENGTH_KV, /* seen, and neither are columns */
   SDG_COMPOSITE_DO,
   SDG_COMPOSITE_DQ,

@@ -193,11 +193,12 @@ static bool extents_fit(const sdg_reader_t *r) {
 #undef HAS
 }
 
+// cuDNN reads the first rows and columns of a bias that has more.
 static bool bias_fits(const sdg_reader_t *r) {
   int t = r->out->tensor[SDG_COMPOSITE_BIAS];
   for (int d = 0; t >= 0 && d < 4; d++)
     if (r->graph->tensor[t].dim[d] != 1 &&
-        r->graph->tensor[t].dim[d] != r->scores[d])
+        r->graph->tensor[t].dim[d] < r->scores[d])
       return false;
   return true;
 }

@@ -15,6 +15,8 @@
 //                                          with this mask only
 //   whole, lengths                         without, with lengths only
 //   bias       with a bias, in pieces of sequences, too
+//   columns    split, and it has the columns of a rank's keys and all rows
+//   blocks     split, and it has these columns and the rows of its queries
 //   hopper     what has an engine on an H100
 //   split      what sundog splits
 //   all        nothing may be refused
@@ -22,8 +24,8 @@
 //   blind      rows may see no key
 //   list       prints a line for each case
 // Graphs are those of this rank's piece: its extents, also where bounds are
-// counted from the bottom; its rows of a bias, and all of its columns; what it
-// has of each length. Prints how many are right, refused
+// counted from the bottom; its part of a bias (attention.h); what it has of
+// each length. Prints how many are right, refused
 // (CUDNN_STATUS_NOT_SUPPORTED and its kin) and wrong, and fails if any is wrong
 // or none is right.
 #include "tests/clients/graphs/attention/attention.h"
@@ -60,6 +62,10 @@ static void word_read(const char *word) {
   bool is_known = true;
   if (strcmp(word, "bias") == 0)
     asked.bias = true;
+  else if (strcmp(word, "columns") == 0)
+    asked.columns = true;
+  else if (strcmp(word, "blocks") == 0)
+    asked.blocks = true;
   else if (strcmp(word, "split") == 0)
     asked.split = true;
   else if (strcmp(word, "hopper") == 0)

@@ -48,6 +48,19 @@ typedef enum { NEW, OLD, SHUFFLED, ORDERS } order_t;
  * D, q, k and v side by side (their gradients, too). */
 typedef enum { BSHD, BHSD, SBHD, PACKED, LAYOUTS } layout_t;
 
+/* What each rank has of a bias where its sequences are in pieces: its rows and
+ * all columns; all of it, of all heads and batches, too; one row for all, with
+ * all columns; all rows and its keys' columns; one row, with its keys' columns;
+ * its rows, with its keys' columns. */
+typedef enum {
+  BIAS_ROWS,
+  BIAS_ALL,
+  BIAS_ROW,
+  BIAS_COLUMNS,
+  BIAS_KEYS,
+  BIAS_BLOCKS
+} bias_form_t;
+
 typedef struct {
   bool exists, is_result;
   cudnnDataType_t type;
@@ -72,9 +85,10 @@ typedef struct {
   bool has_right, has_left, bottom;
   int64_t right, left;
   bool bias, bias_each, bias_one; /* of each batch; one for all heads */
-  bool lengths, stats, sums;      /* sums: MOST and SUM */
-  bool scaled, scale_in_memory;   /* else by value */
-  bool direct, d_bias;            /* backward: dQ without GATHERED */
+  bias_form_t bias_form;
+  bool lengths, stats, sums;    /* sums: MOST and SUM */
+  bool scaled, scale_in_memory; /* else by value */
+  bool direct, d_bias;          /* backward: dQ without GATHERED */
   array_t array[ARRAYS];
 } case_t;
 
@@ -83,7 +97,8 @@ typedef struct {
   char cut[2]; /* letters: B, H, S; 0: none */
   int kind, order, type, mask, lengths;
   bool bias, for_hopper, split; /* split: what sundog splits */
-  bool shared, blind; /* one head of keys for all; rows that see nothing */
+  bool columns, blocks; /* a bias has the columns of a rank's keys; and rows */
+  bool shared, blind;   /* one head of keys for all; rows that see nothing */
 } asked_t;
 extern asked_t asked;
 
@@ -107,7 +122,7 @@ static inline int64_t index_of(const array_t *a, int64_t b, int64_t h,
   const int64_t *dim = a->whole;
   return (((dim[BATCH] == 1 ? 0 : b) * dim[HEADS] + (dim[HEADS] == 1 ? 0 : h)) *
               dim[ROWS] +
-          s) *
+          (dim[ROWS] == 1 ? 0 : s)) *
              dim[DEPTH] +
          d;
 }

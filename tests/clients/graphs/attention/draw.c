@@ -95,7 +95,9 @@ static void array_add(case_t *c, int a, cudnnDataType_t type, bool is_result,
 }
 
 static void bias_add(case_t *c, int a, bool is_result) {
-  array_add(c, a, c->type, is_result, c->bias_one ? 1 : c->h, c->s_q, c->s_kv);
+  bool row = c->bias_form == BIAS_ROW || c->bias_form == BIAS_KEYS;
+  array_add(c, a, c->type, is_result, c->bias_one ? 1 : c->h, row ? 1 : c->s_q,
+            c->s_kv);
   c->array[a].whole[BATCH] = c->bias_each ? c->b : 1;
 }
 
@@ -165,6 +167,11 @@ case_t case_draw(uint64_t seed) {
   // A tag of keys would be one of queries.
   if (c.layout == PACKED && (c.s_q != c.s_kv || c.d != c.d_v || asked.shared))
     c.layout = BSHD;
+  if (asked.bias && asked.split)
+    c.bias_form = asked.blocks ? BIAS_BLOCKS
+                  : asked.columns
+                      ? (bias_form_t)draw_in(BIAS_COLUMNS, BIAS_KEYS)
+                      : (bias_form_t)draw_in(BIAS_ROWS, BIAS_ROW);
   if (asked.split) {
     c.sums = c.scale_in_memory = c.d_bias = false;
     c.lengths &= !cuts('S') && !asked.shared;
@@ -177,6 +184,9 @@ const char *case_text(const case_t *c) {
   static const char *const kinds[] = {"forward", "backward", "one"};
   static const char *const orders[] = {"new", "old", "shuffled"};
   static const char *const layouts[] = {"bshd", "bhsd", "sbhd", "packed"};
+  static const char *const forms[] = {" bias",         " whole bias",
+                                      " bias row",     " bias columns",
+                                      " bias of keys", " bias blocks"};
   static char text[200];
   char bounds[2][24] = {"", ""};
   if (c->has_right)
@@ -193,7 +203,7 @@ const char *case_text(const case_t *c) {
            layouts[c->layout], (long)c->b, (long)c->h, (long)c->g, (long)c->s_q,
            (long)c->s_kv, (long)c->d, (long)c->d_v, bounds[0], bounds[1],
            c->bottom ? " bottom" : "", c->lengths ? " lengths" : "",
-           c->bias ? " bias" : "", c->d_bias ? " d_bias" : "",
+           c->bias ? forms[c->bias_form] : "", c->d_bias ? " d_bias" : "",
            c->stats ? " stats" : "", c->sums ? " sums" : "",
            !c->scaled           ? " unscaled"
            : c->scale_in_memory ? " scale in memory"

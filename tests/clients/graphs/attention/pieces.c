@@ -86,15 +86,24 @@ static void array_cut(array_t *a, int d, int64_t part, int64_t rank,
       part * boundary(a->whole[d] / part, rank + 1, ranks) - a->first[d];
 }
 
-// The columns of a bias are not cut. Heads are cut between those of different
-// keys; one head of keys is everyone's.
+// Whether the rank has all of a bias along this dimension.
+static bool is_whole(const case_t *c, int a, int d) {
+  bool of_columns = c->bias_form == BIAS_COLUMNS && d == ROWS;
+  return a == BIAS && (c->bias_form == BIAS_ALL || of_columns);
+}
+
+// Heads are cut between those of different keys; one head of keys is
+// everyone's.
 static void cut(case_t *c, char letter, int64_t rank, int64_t ranks) {
   int d = letter == 'B' ? BATCH : letter == 'H' ? HEADS : ROWS;
   for (int a = 0; a < ARRAYS; a++) {
     bool of_keys = a == K || a == V || a == D_K || a == D_V;
     int64_t part = d == HEADS && !of_keys && c->g > 1 ? c->h / c->g : 1;
-    array_cut(&c->array[a], d, part, rank, ranks);
+    if (!is_whole(c, a, d))
+      array_cut(&c->array[a], d, part, rank, ranks);
   }
+  if (letter == 'S' && c->bias_form >= BIAS_COLUMNS)
+    array_cut(&c->array[BIAS], DEPTH, 1, rank, ranks);
 }
 
 static void pieces_cut(case_t *c) {
