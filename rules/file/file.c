@@ -178,7 +178,8 @@ static sdg_status_t shard_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                   options->window, &location);
   if (*text || draft->value[SDG_KEY_WINDOW])
     SDG_TRY(sdg_window_parse(&location, text, section));
-  return SDG_OK;
+  text = value_of(drafts, draft, SDG_KEY_LENGTHS, "", NULL, &location);
+  return text ? sdg_lengths_parse(&location, text, section) : SDG_OK;
 }
 
 // SUNDOG_SPLIT=tags: the program says what is split, over any axes.

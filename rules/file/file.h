@@ -128,6 +128,7 @@ typedef struct sdg_section {
   sdg_strategy_t attention; /* auto, halo, heads, gather */
   sdg_window_choice_t window;
   int64_t window_left, window_right;
+  sdg_sizes_t lengths; /* attention: of sequences in pieces */
   sdg_rules_matrix_t matrix[SDG_MATRICES];
   sdg_sizes_t sizes[SDG_SIZES_DIMS];
 } sdg_section_t;

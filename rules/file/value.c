@@ -179,6 +179,14 @@ sdg_status_t sdg_window_parse(const sdg_location_t *location, const char *text,
   return SDG_OK;
 }
 
+sdg_status_t sdg_lengths_parse(const sdg_location_t *location, const char *text,
+                               sdg_section_t *section) {
+  SDG_TRY(sdg_key_check(location, text, SDG_KEY_LENGTHS, "value of lengths"));
+  section->lengths =
+      strcmp(text, "whole") == 0 ? SDG_SIZES_WHOLE : SDG_SIZES_PIECE;
+  return SDG_OK;
+}
+
 sdg_status_t sdg_piece_values_parse(const sdg_location_t *location,
                                     const char *text, sdg_section_t *section) {
   int values;

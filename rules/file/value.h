@@ -37,6 +37,8 @@ sdg_status_t sdg_matrix_parse(const sdg_location_t *location, const char *text,
 sdg_status_t sdg_sizes_parse(const sdg_location_t *location, const char *text,
                              sdg_section_t *section) SDG_MUST_CHECK;
 /* "error", "local", "global". */
+sdg_status_t sdg_lengths_parse(const sdg_location_t *location, const char *text,
+                               sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_piece_values_parse(const sdg_location_t *location,
                                     const char *text,
                                     sdg_section_t *section) SDG_MUST_CHECK;

@@ -41,7 +41,8 @@ typedef struct sdg_graph_attention {
   sdg_placement_t by_heads; /* owned */
   sdg_plan_t *plan;
   int slab[SDG_COMPOSITE_DELTA]; /* of the program's tensors; -1: none */
-  int refusal; /* cuDNN's status if it has no engine for a part; 0 */
+  int lengths[2]; /* slabs: of the whole sequences of queries and keys */
+  int refusal;    /* cuDNN's status if it has no engine for a part; 0 */
 } sdg_graph_attention_t;
 
 /* ---- check.c: what the call is, and whether it can be split ---- */
@@ -91,7 +92,7 @@ sdg_common_t sdg_graph_attention_common(const sdg_call_t *call,
                                         const sdg_tagging_t *tagging,
                                         int index);
 
-/* ---- bias.c: what is added to scores ---- */
+/* ---- beside/bias.c: what is added to scores ---- */
 
 /* Finds its placement from its extents on all ranks: in each dimension those of
  * the rank's scores, those of all scores, or 1. SDG_E_OPERANDS_DIFFER. */
@@ -107,6 +108,19 @@ const char *sdg_graph_bias_obstacle(const sdg_graph_attention_t *a);
  * `among`. */
 sdg_box_t sdg_graph_bias_need(const sdg_graph_attention_t *a, int rank,
                               sdg_range_t among);
+
+/* ---- beside/lengths.c: lengths of sequences in device memory ---- */
+
+bool sdg_graph_lengths_there(const sdg_graph_attention_t *a);
+/* Why those of sequences in pieces are not understood; NULL: they are, or there
+ * are none. */
+const char *sdg_graph_lengths_obstacle(const sdg_graph_attention_t *a);
+/* The axes along which they may differ between ranks, but for the batch. */
+sdg_axes_t sdg_graph_lengths_differ(const sdg_call_t *call,
+                                    const sdg_tagging_t *tagging);
+/* After the program's tensors have their slabs: adds the steps that find the
+ * lengths of whole sequences, a->lengths. */
+sdg_status_t sdg_graph_lengths_open(sdg_graph_attention_t *a) SDG_MUST_CHECK;
 
 /* ---- compute.c: the sub-call of one piece ---- */
 
@@ -128,6 +142,12 @@ sdg_status_t
 sdg_graph_attention_add(sdg_graph_attention_t *a,
                         const sdg_sight_block_t *block,
                         const sdg_graph_attention_view_t *view) SDG_MUST_CHECK;
+
+/* Adds the steps that find a block's lengths, and says where they are. */
+sdg_status_t
+sdg_graph_lengths_block(sdg_graph_attention_t *a,
+                        const sdg_sight_block_t *block,
+                        sdg_graph_attention_view_t *io_view) SDG_MUST_CHECK;
 
 /* ---- heads.c, fetch.c, ring.c: the strategies ---- */
 

@@ -149,9 +149,8 @@ static sdg_status_t sequences_check(const sdg_graph_attention_t *a) {
   sdg_range_t keys = {0, sdg_placement_extent(a->side[SDG_KEYS], SEQ)};
   if (sdg_graph_bias_obstacle(a))
     return fail(a, sdg_graph_bias_obstacle(a));
-  if (a->operand[SDG_COMPOSITE_LENGTH_Q] >= 0 ||
-      a->operand[SDG_COMPOSITE_LENGTH_KV] >= 0 || a->band.by_lengths)
-    return fail(a, "lengths of sequences in pieces are in device memory");
+  if (sdg_graph_lengths_obstacle(a))
+    return fail(a, sdg_graph_lengths_obstacle(a));
   // cudnn-frontend subtracts a bottom right's lengths, which are those of a
   // piece, from the bound.
   if (a->band.left && !a->band.right &&

@@ -66,6 +66,8 @@ static const char *ring_obstacle(const sdg_graph_attention_t *a) {
       return "queries, keys and values are not cut over the same axes";
   }
   return q->part[SEQ].pieces < 2 ? "the sequence is in one piece"
+         : sdg_graph_lengths_there(a)
+             ? "lengths are in device memory: a piece of keys may be padding"
          : bias_travels(a) ? "a rank does not have the rows and columns of "
                              "the bias that its queries need"
                            : NULL;

@@ -221,6 +221,28 @@ static sdg_status_t terms_return(steps_t *s) {
 
 // ---- all -------------------------------------------------------------------
 
+// What cuDNN leaves out, as padding, is 0 in what goes to other ranks.
+static sdg_status_t results_clear(steps_t *s) {
+  static const int role[] = {SDG_COMPOSITE_O, SDG_COMPOSITE_STATS,
+                             SDG_COMPOSITE_DQ, SDG_COMPOSITE_DK,
+                             SDG_COMPOSITE_DV};
+  const sdg_graph_attention_t *a = s->a;
+  for (int i = a->composite->backward ? 2 : 0;
+       i < (a->composite->backward ? 5 : 2); i++) {
+    const view_t *view = &s->view[role[i]];
+    if (view->slab >= 0 && view->slab != a->slab[role[i]])
+      SDG_TRY(sdg_plan_zero(a->plan, SDG_LANE_MAIN, view->slab, &view->box));
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t piece_add(steps_t *s) {
+  if (sdg_graph_lengths_there(s->a))
+    SDG_TRY(results_clear(s));
+  SDG_TRY(sdg_graph_lengths_block(s->a, &s->block, s->view));
+  return sdg_graph_attention_add(s->a, &s->block, s->view);
+}
+
 static sdg_status_t steps_make(steps_t *s) {
   sdg_graph_attention_t *a = s->a;
   bool backward = a->composite->backward;
@@ -238,8 +260,9 @@ static sdg_status_t steps_make(steps_t *s) {
     SDG_TRY(result_init(s, &s->result[i], results[backward][i]));
   for (int i = 0; i < SDG_SIDES && backward; i++)
     SDG_TRY(terms_open(s, i));
+  SDG_TRY(sdg_graph_lengths_open(a));
   if (!s->idle)
-    SDG_TRY(sdg_graph_attention_add(a, &s->block, s->view));
+    SDG_TRY(piece_add(s));
   SDG_TRY(results_return(s));
   return backward ? terms_return(s) : SDG_OK;
 }

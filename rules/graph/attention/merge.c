@@ -43,7 +43,13 @@ sdg_status_t sdg_graph_merge_open(sdg_plan_t *plan, const sdg_call_t *call,
 }
 
 static sdg_rows_tensor_t number(int slab, const sdg_box_t *box) {
-  return (sdg_rows_tensor_t){CUDNN_DATA_FLOAT, true, slab, *box};
+  return (sdg_rows_tensor_t){
+      .type = CUDNN_DATA_FLOAT, .column = true, .slab = slab, .box = *box};
+}
+
+static sdg_rows_tensor_t vectors(sdg_type_t type, int slab,
+                                 const sdg_box_t *box) {
+  return (sdg_rows_tensor_t){.type = type, .slab = slab, .box = *box};
 }
 
 static sdg_rows_tensor_t between(bool column) {
@@ -91,13 +97,13 @@ static sdg_status_t vectors_merge(sdg_plan_t *plan,
       .columns = columns,
       .tensors = COUNT,
       .ops = 3,
-      .tensor = {[OLD] = {CUDNN_DATA_FLOAT, false, merge->sum, *box},
-                 [NEW] = {merge->type, false, merge->part, *box},
+      .tensor = {[OLD] = vectors(CUDNN_DATA_FLOAT, merge->sum, box),
+                 [NEW] = vectors(merge->type, merge->part, box),
                  [KEPT] = number(merge->kept, numbers),
                  [ADDED] = number(merge->added, numbers),
                  [MINE] = between(false),
                  [THEIRS] = between(false),
-                 [ALL] = {CUDNN_DATA_FLOAT, false, merge->sum, *box}},
+                 [ALL] = vectors(CUDNN_DATA_FLOAT, merge->sum, box)},
       .op = {{CUDNN_POINTWISE_MUL, OLD, KEPT, MINE},
              {CUDNN_POINTWISE_MUL, NEW, ADDED, THEIRS},
              {CUDNN_POINTWISE_ADD, MINE, THEIRS, ALL}},

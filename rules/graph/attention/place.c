@@ -203,6 +203,9 @@ sdg_common_t sdg_graph_attention_common(const sdg_call_t *call,
   // What is added to scores is in pieces, or the same on all ranks.
   if (call->operand[index].role == SDG_ROLE_SCORES && placement->dims)
     common.axes = tagging->axes & ~sdg_placement_axes(placement);
+  if (call->operand[index].role == SDG_ROLE_LENGTHS && placement->dims)
+    common.axes = tagging->axes & ~sdg_placement_axes(placement) &
+                  ~sdg_graph_lengths_differ(call, tagging);
   return common;
 }
 

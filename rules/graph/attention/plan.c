@@ -20,6 +20,12 @@ static sdg_status_t local_check(const sdg_graph_attention_t *a) {
                       "are not cut over the same axes",
                       a->call->entry_name);
   }
+  if (a->sequences && sdg_graph_lengths_there(a) &&
+      a->tagging->section->lengths == SDG_SIZES_WHOLE)
+    return sdg_fail(SDG_E_ATTENTION,
+                    "%s: 'window = local' attends to pieces, whose lengths are "
+                    "not those of 'lengths = whole'",
+                    a->call->entry_name);
   return sdg_graph_bias_is_own(a->call)
              ? SDG_OK
              : sdg_fail(SDG_E_ATTENTION,
@@ -56,7 +62,7 @@ static bool is_literal(const sdg_graph_attention_t *a) {
 }
 
 // A piece counts rows and columns from the first query that sees a key, and
-// from the first key that is seen. Lengths count from the first key of all.
+// from the first key that is seen.
 static const char *beginnings_obstacle(const sdg_graph_attention_t *a) {
   sdg_range_t queries = {0, sdg_placement_extent(a->queries, SDG_HEADED_SEQ)};
   sdg_range_t keys = {0,
@@ -64,10 +70,8 @@ static const char *beginnings_obstacle(const sdg_graph_attention_t *a) {
   sdg_sight_block_t seen = sdg_sight_block(&a->sight, queries, keys);
   if (a->band.by_lengths)
     return "a bottom right of lengths in device memory";
-  if (seen.queries.lo > queries.lo || seen.queries.hi < queries.hi)
-    return "some queries that see no key";
-  return a->operand[SDG_COMPOSITE_LENGTH_KV] >= 0 && seen.keys.lo > keys.lo
-             ? "lengths in device memory, first keys that no query sees"
+  return seen.queries.lo > queries.lo || seen.queries.hi < queries.hi
+             ? "some queries that see no key"
              : NULL;
 }
 

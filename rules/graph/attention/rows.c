@@ -12,8 +12,9 @@ typedef cudnnBackendDescriptor_t descriptor_t;
 // What a plan stores for one graph: its plan, and where its tensors are.
 typedef struct stored {
   sdg_graph_piece_t *piece;
-  int slab[SDG_ROWS_TENSORS];
+  int slab[SDG_ROWS_TENSORS]; // -1: a number by value
   sdg_box_t box[SDG_ROWS_TENSORS];
+  float value[SDG_ROWS_TENSORS];
 } stored_t;
 
 static void stored_destroy(void *op) {
@@ -23,28 +24,32 @@ static void stored_destroy(void *op) {
 }
 
 static cudnnStatus_t stored_run(const sdg_subcall_run_t *run) {
-  const stored_t *stored = run->op;
+  stored_t *stored = run->op;
   void *pointer[SDG_ROWS_TENSORS];
   for (int i = 0; i < stored->piece->slots; i++)
-    pointer[i] = sdg_exec_element(run->exec, stored->slab[i], &stored->box[i]);
+    pointer[i] =
+        stored->slab[i] < 0
+            ? &stored->value[i]
+            : sdg_exec_element(run->exec, stored->slab[i], &stored->box[i]);
   return sdg_graph_piece_run(stored->piece, run->handle, pointer,
                              run->workspace);
 }
 
 static descriptor_t tensor_make(maker_t *m, const sdg_rows_t *rows, int t) {
   const sdg_rows_tensor_t *tensor = &rows->tensor[t];
-  static const sdg_graph_tensor_t in_memory;
+  sdg_graph_tensor_t like = {.is_by_value = tensor->by_value};
   cudnnDataType_t type = (cudnnDataType_t)tensor->type;
   int64_t columns = tensor->column ? 1 : rows->columns;
+  int64_t count = tensor->by_value ? 1 : rows->rows;
   int64_t bytes = columns * (int64_t)sdg_graph_type_bytes(type);
   sdg_graph_shape_t shape = {
       .type = type,
-      .is_virtual = tensor->slab < 0,
-      .dim = {1, rows->rows, columns},
-      .stride = {rows->rows * columns, columns, 1},
+      .is_virtual = tensor->slab < 0 && !tensor->by_value,
+      .dim = {1, count, columns},
+      .stride = {count * columns, columns, 1},
       .alignment = bytes % 16 ? 4 : 16, // a box may begin at any row
   };
-  return sdg_graph_tensor_make(m, &in_memory, &shape, 3, t + 1);
+  return sdg_graph_tensor_make(m, &like, &shape, 3, t + 1);
 }
 
 static descriptor_t op_make(maker_t *m, const sdg_rows_op_t *op,
@@ -103,9 +108,10 @@ sdg_status_t sdg_rows_add(sdg_plan_t *plan, const sdg_call_t *call,
     return SDG_OK;
   }
   for (int t = 0; t < rows->tensors; t++) {
-    if (rows->tensor[t].slab < 0)
+    if (rows->tensor[t].slab < 0 && !rows->tensor[t].by_value)
       continue;
     stored->slab[piece->slots] = rows->tensor[t].slab;
+    stored->value[piece->slots] = rows->tensor[t].value;
     stored->box[piece->slots] = rows->tensor[t].box;
     piece->uid[piece->slots++] = t + 1;
   }

@@ -16,6 +16,8 @@ typedef struct sdg_rows_tensor {
   bool column;   /* one number for each row */
   int slab;      /* -1: between two ops only, in float */
   sdg_box_t box; /* packed in its slab */
+  bool by_value; /* a number for all, in float: `value` */
+  float value;
 } sdg_rows_tensor_t;
 
 /* y = mode(x, b), computed in float; b -1: none. Indexes of tensors. */

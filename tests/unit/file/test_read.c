@@ -178,6 +178,26 @@ START_TEST(the_short_form_is_one_section) {
 }
 END_TEST
 
+START_TEST(a_section_says_what_lengths_count) {
+  static const struct {
+    const char *split;
+    sdg_sizes_t lengths;
+  } texts[] = {{"SUNDOG_SPLIT=SEQ", SDG_SIZES_UNSAID},
+               {"SUNDOG_SPLIT=SEQ; lengths = piece", SDG_SIZES_PIECE},
+               {"SUNDOG_SPLIT=SEQ; lengths = whole", SDG_SIZES_WHOLE}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    char split[64];
+    char *environment[] = {split, "SUNDOG_VIEW=shard", NULL};
+    sdg_rules_t rules;
+    snprintf(split, sizeof split, "%s", texts[i].split);
+    ck_assert_int_eq((int)sdg_options_load(environment), 0);
+    ck_assert_int_eq((int)sdg_rules_load(sdg_options_get(), 4, &rules), 0);
+    ck_assert_int_eq(rules.section[0].lengths, texts[i].lengths);
+    sdg_rules_fini(&rules);
+  }
+}
+END_TEST
+
 // The window of a section replaces that of the option.
 START_TEST(a_window_of_the_section_comes_first) {
   char *environment[] = {"SUNDOG_SPLIT=H; window = local", "SUNDOG_VIEW=shard",
@@ -541,6 +561,7 @@ int main(void) {
   tcase_add_test(cases, split_tags_leaves_the_split_to_the_programs_tags);
   tcase_add_test(cases, the_mesh_option_replaces_that_of_the_file);
   tcase_add_test(cases, the_short_form_is_one_section);
+  tcase_add_test(cases, a_section_says_what_lengths_count);
   tcase_add_test(cases, a_window_of_the_section_comes_first);
   tcase_add_test(cases, other_keys_follow_the_short_form_behind_semicolons);
   tcase_add_test(cases, gradients_are_summed_over_the_axes_of_the_key_sum);

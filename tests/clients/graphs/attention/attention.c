@@ -15,6 +15,9 @@
 //                                          with this mask only
 //   whole, lengths                         without, with lengths only
 //   bias       with a bias, in pieces of sequences, too
+//   same_keys, same_queries
+//              these have whole sequences on every rank, and tags that say so
+//   long       each rank has the lengths of whole sequences, not of its piece
 //   columns    split, and it has the columns of a rank's keys and all rows
 //   blocks     split, and it has these columns and the rows of its queries
 //   hopper     what has an engine on an H100
@@ -25,7 +28,7 @@
 //   list       prints a line for each case
 // Graphs are those of this rank's piece: its extents, also where bounds are
 // counted from the bottom; its part of a bias (attention.h); what it has of
-// each length. Prints how many are right, refused
+// each length, or all of that. Prints how many are right, refused
 // (CUDNN_STATUS_NOT_SUPPORTED and its kin) and wrong, and fails if any is wrong
 // or none is right.
 #include "tests/clients/graphs/attention/attention.h"
@@ -62,6 +65,12 @@ static void word_read(const char *word) {
   bool is_known = true;
   if (strcmp(word, "bias") == 0)
     asked.bias = true;
+  else if (strcmp(word, "same_keys") == 0)
+    asked.same_keys = true;
+  else if (strcmp(word, "same_queries") == 0)
+    asked.same_queries = true;
+  else if (strcmp(word, "long") == 0)
+    asked.long_lengths = true;
   else if (strcmp(word, "columns") == 0)
     asked.columns = true;
   else if (strcmp(word, "blocks") == 0)

@@ -97,6 +97,8 @@ typedef struct {
   char cut[2]; /* letters: B, H, S; 0: none */
   int kind, order, type, mask, lengths;
   bool bias, for_hopper, split; /* split: what sundog splits */
+  bool same_keys, same_queries; /* whole on every rank, tagged so */
+  bool long_lengths;            /* each rank has those of whole sequences */
   bool columns, blocks; /* a bias has the columns of a rank's keys; and rows */
   bool shared, blind;   /* one head of keys for all; rows that see nothing */
 } asked_t;

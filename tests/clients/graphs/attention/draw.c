@@ -165,7 +165,8 @@ case_t case_draw(uint64_t seed) {
   c.direct = c.d_bias || draw_in(0, 4) == 0;
   c.layout = (layout_t)draw_in(0, LAYOUTS - 1);
   // A tag of keys would be one of queries.
-  if (c.layout == PACKED && (c.s_q != c.s_kv || c.d != c.d_v || asked.shared))
+  bool tagged = asked.shared || asked.same_keys || asked.same_queries;
+  if (c.layout == PACKED && (c.s_q != c.s_kv || c.d != c.d_v || tagged))
     c.layout = BSHD;
   if (asked.bias && asked.split)
     c.bias_form = asked.blocks ? BIAS_BLOCKS
@@ -174,7 +175,8 @@ case_t case_draw(uint64_t seed) {
                       : (bias_form_t)draw_in(BIAS_ROWS, BIAS_ROW);
   if (asked.split) {
     c.sums = c.scale_in_memory = c.d_bias = false;
-    c.lengths &= !cuts('S') && !asked.shared;
+    c.lengths &= (!cuts('S') || asked.lengths == 1) && !asked.shared;
+    c.bottom &= !(cuts('S') && c.lengths); // which are those of a piece
   }
   arrays_add(&c);
   return c;

@@ -86,10 +86,20 @@ static void array_cut(array_t *a, int d, int64_t part, int64_t rank,
       part * boundary(a->whole[d] / part, rank + 1, ranks) - a->first[d];
 }
 
-// Whether the rank has all of a bias along this dimension.
+static bool is_of_keys(int a) {
+  return a == K || a == V || a == D_K || a == D_V;
+}
+
+// Whether an array has the whole sequence on every rank, by what was asked for.
+static bool is_same(int a) {
+  return is_of_keys(a) ? asked.same_keys : asked.same_queries;
+}
+
+// Whether the rank has all of an array along this dimension.
 static bool is_whole(const case_t *c, int a, int d) {
   bool of_columns = c->bias_form == BIAS_COLUMNS && d == ROWS;
-  return a == BIAS && (c->bias_form == BIAS_ALL || of_columns);
+  return (a == BIAS && (c->bias_form == BIAS_ALL || of_columns)) ||
+         (d == ROWS && is_same(a));
 }
 
 // Heads are cut between those of different keys; one head of keys is
@@ -97,12 +107,11 @@ static bool is_whole(const case_t *c, int a, int d) {
 static void cut(case_t *c, char letter, int64_t rank, int64_t ranks) {
   int d = letter == 'B' ? BATCH : letter == 'H' ? HEADS : ROWS;
   for (int a = 0; a < ARRAYS; a++) {
-    bool of_keys = a == K || a == V || a == D_K || a == D_V;
-    int64_t part = d == HEADS && !of_keys && c->g > 1 ? c->h / c->g : 1;
+    int64_t part = d == HEADS && !is_of_keys(a) && c->g > 1 ? c->h / c->g : 1;
     if (!is_whole(c, a, d))
       array_cut(&c->array[a], d, part, rank, ranks);
   }
-  if (letter == 'S' && c->bias_form >= BIAS_COLUMNS)
+  if (letter == 'S' && c->bias_form >= BIAS_COLUMNS && !asked.same_keys)
     array_cut(&c->array[BIAS], DEPTH, 1, rank, ranks);
 }
 
@@ -191,6 +200,8 @@ static size_t span_of(const array_t *a) {
 static double clamped(double length, const array_t *rows) {
   double within = length - (double)rows->first[ROWS],
          most = (double)rows->dim[ROWS];
+  if (asked.long_lengths)
+    return length;
   return within < 0 ? 0 : within > most ? most : within;
 }
 
@@ -217,12 +228,17 @@ static void array_put(const case_t *c, int a) {
   free(piece);
 }
 
+static bool is_tagged(int a) {
+  bool of_queries = a == Q || a == O || a == D_O || a == D_Q;
+  return is_of_keys(a) ? asked.shared || asked.same_keys
+                       : of_queries && asked.same_queries;
+}
+
 // NULL: takes tags away.
-static void shared_tag(const case_t *c, const char *text) {
-  static const int arrays[] = {K, V, D_K, D_V};
-  for (int i = 0; i < 4 && asked.shared; i++) {
-    const array_t *a = &c->array[arrays[i]];
-    if (a->exists)
+static void whole_tag(const case_t *c, const char *text) {
+  for (int i = 0; i < ARRAYS; i++) {
+    const array_t *a = &c->array[i];
+    if (a->exists && is_tagged(i))
       tag_range(a->device, (size_t)a->places * bytes_of(a->type), text);
   }
 }
@@ -243,7 +259,7 @@ void pieces_put(case_t *c) {
   for (int a = 0; a < ARRAYS; a++)
     if (c->array[a].exists)
       array_put(c, a);
-  shared_tag(c, "local");
+  whole_tag(c, "local");
 }
 
 static bool is_guarded(const array_t *a) {
@@ -279,7 +295,7 @@ double array_off(const array_t *a) {
 }
 
 void pieces_free(case_t *c) {
-  shared_tag(c, NULL);
+  whole_tag(c, NULL);
   for (int a = 0; a < ARRAYS; a++) {
     free(c->array[a].value);
     free(c->array[a].bound);
