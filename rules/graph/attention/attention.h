@@ -35,6 +35,8 @@ typedef struct sdg_graph_attention {
   int operand[SDG_COMPOSITE_DELTA];
   const sdg_placement_t *queries, *side[SDG_SIDES];
   bool sequences; /* the sequence of queries or of keys is in pieces */
+  /* Every rank attends to its own keys, and the ranks' results are merged. */
+  bool merges;
   /* Where queries are computed: where they are, or, in "heads", each rank has
    * whole sequences of some heads, by `by_heads`. */
   const sdg_placement_t *work;
@@ -162,6 +164,9 @@ sdg_status_t sdg_graph_attention_fetch(sdg_graph_attention_t *a) SDG_MUST_CHECK;
 /* Keys and values come piece by piece, and the results of the pieces are
  * merged. Queries and keys are cut over the same axes. */
 sdg_status_t sdg_graph_attention_ring(sdg_graph_attention_t *a) SDG_MUST_CHECK;
+/* The same in one step, for queries that are whole on every rank: each attends
+ * to its own keys, and the ranks' results are merged. */
+sdg_status_t sdg_graph_attention_merge(sdg_graph_attention_t *a) SDG_MUST_CHECK;
 
 /* ---- plan.c ---- */
 

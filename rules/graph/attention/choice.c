@@ -33,11 +33,11 @@ bool sdg_graph_attention_sums(const sdg_graph_attention_t *a) {
 
 // What a rank needs and has of a bias; false: nothing is added.
 static bool bias_boxes(const sdg_graph_attention_t *a, int rank,
-                       sdg_box_t *need, sdg_box_t *has) {
+                       sdg_range_t among, sdg_box_t *need, sdg_box_t *has) {
   int index = a->operand[SDG_COMPOSITE_BIAS];
   if (index < 0)
     return false;
-  *need = sdg_graph_bias_need(a, rank, all_keys(a));
+  *need = sdg_graph_bias_need(a, rank, among);
   *has =
       sdg_placement_box(&a->tagging->placement[index], a->tagging->mesh, rank);
   return true;
@@ -46,7 +46,7 @@ static bool bias_boxes(const sdg_graph_attention_t *a, int rank,
 static bool bias_travels(const sdg_graph_attention_t *a) {
   sdg_box_t need, has;
   for (int r = 0; r < a->tagging->ranks; r++)
-    if (bias_boxes(a, a->tagging->rank_list[r], &need, &has) &&
+    if (bias_boxes(a, a->tagging->rank_list[r], all_keys(a), &need, &has) &&
         !sdg_box_empty(&need) && !sdg_box_contains(&has, &need))
       return true;
   return false;
@@ -71,6 +71,71 @@ static const char *ring_obstacle(const sdg_graph_attention_t *a) {
          : bias_travels(a) ? "a rank does not have the rows and columns of "
                              "the bias that its queries need"
                            : NULL;
+}
+
+// ---- merge -----------------------------------------------------------------
+
+// The keys that a rank has.
+static sdg_range_t own_keys(const sdg_graph_attention_t *a, int rank) {
+  const sdg_placement_t *keys = a->side[SDG_KEYS];
+  int piece = sdg_split_piece(&keys->split[SEQ], a->tagging->mesh, rank);
+  return (sdg_range_t){keys->part[SEQ].offset[piece],
+                       keys->part[SEQ].offset[piece + 1]};
+}
+
+// Whether every rank has what its queries need of its own keys, and nobody
+// else's terms of gradients.
+static bool side_is_own(const sdg_graph_attention_t *a, int side) {
+  const sdg_tagging_t *tagging = a->tagging;
+  sdg_box_t need[SDG_RANKS_MAX];
+  for (int r = 0; r < tagging->ranks; r++) {
+    int rank = tagging->rank_list[r];
+    need[r] = sdg_graph_attention_need(a, side, rank, own_keys(a, rank));
+  }
+  return !sdg_fetch_communicates(tagging, a->side[side], need) &&
+         !(a->composite->backward &&
+           sdg_fetch_returns(tagging, a->side[side], a->queries, need));
+}
+
+static bool bias_is_own(const sdg_graph_attention_t *a) {
+  sdg_box_t need, has;
+  for (int r = 0; r < a->tagging->ranks; r++) {
+    int rank = a->tagging->rank_list[r];
+    if (bias_boxes(a, rank, own_keys(a, rank), &need, &has) &&
+        !sdg_box_empty(&need) && !sdg_box_contains(&has, &need))
+      return false;
+  }
+  return true;
+}
+
+// Whether every rank can attend to its own keys: its queries are those of all
+// ranks that have other keys of the same sequences.
+static bool can_merge(const sdg_graph_attention_t *a) {
+  const sdg_placement_t *keys = a->side[SDG_KEYS];
+  const sdg_placement_t *values = a->side[SDG_VALUES];
+  sdg_axes_t axes = sdg_split_all_axes(&keys->split[SEQ]);
+  return keys->part[SEQ].pieces > 1 &&
+         !(sdg_placement_axes(a->queries) & axes) &&
+         sdg_split_equal(&keys->split[SEQ], &values->split[SEQ]) &&
+         sdg_part_equal(&keys->part[SEQ], &values->part[SEQ]) &&
+         a->queries->part[SEQ].pieces == 1 && !sdg_graph_lengths_there(a) &&
+         side_is_own(a, SDG_KEYS) && side_is_own(a, SDG_VALUES) &&
+         bias_is_own(a);
+}
+
+// The bytes that a rank receives for the forward pass, in two steps of an
+// all-reduce: results and two numbers of each query, in float.
+static int64_t merged_bytes(const sdg_graph_attention_t *a) {
+  int64_t pieces = a->side[SDG_KEYS]->part[SEQ].pieces, most = 0;
+  int64_t depth =
+      sdg_placement_extent(a->side[SDG_VALUES], SDG_HEADED_VECTOR) + 2;
+  for (int r = 0; r < a->tagging->ranks; r++) {
+    sdg_box_t rows = sdg_graph_attention_rows(a, a->tagging->rank_list[r]);
+    rows.dim[SDG_HEADED_VECTOR] = (sdg_range_t){0, depth};
+    int64_t bytes = sdg_box_count(&rows) * (int64_t)sizeof(float);
+    most = bytes > most ? bytes : most;
+  }
+  return 2 * (pieces - 1) * most / pieces;
 }
 
 // ---- bytes -----------------------------------------------------------------
@@ -99,7 +164,7 @@ static int64_t received(const sdg_graph_attention_t *a, int rank) {
     bytes += missing(&need, &has) * elem_bytes(a, side);
   }
   sdg_box_t need, has;
-  if (bias_boxes(a, rank, &need, &has) && !sdg_box_empty(&need))
+  if (bias_boxes(a, rank, all_keys(a), &need, &has) && !sdg_box_empty(&need))
     bytes += missing(&need, &has) *
              a->call->operand[a->operand[SDG_COMPOSITE_BIAS]].elem_bytes;
   return bytes;
@@ -132,7 +197,7 @@ static int64_t largest_piece(const sdg_graph_attention_t *a) {
 
 // ---- the choice ------------------------------------------------------------
 
-enum { OWN, HALO, RING, GATHER, BY_HEADS };
+enum { OWN, HALO, RING, GATHER, BY_HEADS, MERGE };
 static const sdg_graph_way_t ways[] = {
     [OWN] = {"own queries",
              "every rank has the keys and values that its queries see; "
@@ -154,6 +219,10 @@ static const sdg_graph_way_t ways[] = {
                   "auto: whole sequences of some heads send fewer bytes to the "
                   "rank that receives most than keys and values would",
                   sdg_graph_attention_fetch},
+    [MERGE] = {"merge",
+               "auto: every rank attends to its own keys, and results of whole "
+               "queries are fewer bytes than keys and values",
+               sdg_graph_attention_merge},
 };
 
 static sdg_status_t asked_check(const sdg_graph_attention_t *a, int way) {
@@ -182,11 +251,12 @@ static sdg_status_t auto_choose(const sdg_graph_attention_t *a, int *out) {
   int64_t fetched = most_received(a);
   bool fewer;
   SDG_TRY(heads_try(a, &fewer));
-  *out = fetched == 0                      ? OWN
-         : fewer                           ? BY_HEADS
-         : fetched <= 2 * largest_piece(a) ? HALO
-         : ring_obstacle(a)                ? GATHER
-                                           : RING;
+  *out = fetched == 0                                ? OWN
+         : can_merge(a) && merged_bytes(a) < fetched ? MERGE
+         : fewer                                     ? BY_HEADS
+         : fetched <= 2 * largest_piece(a)           ? HALO
+         : ring_obstacle(a)                          ? GATHER
+                                                     : RING;
   return SDG_OK;
 }
 

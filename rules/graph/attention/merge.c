@@ -121,3 +121,81 @@ sdg_status_t sdg_graph_merge_add(sdg_plan_t *plan,
   SDG_TRY(weights_make(plan, merge, &numbers, io_refusal));
   return vectors_merge(plan, merge, box, &numbers, io_refusal);
 }
+
+// ---- results of several ranks ----------------------------------------------
+
+// kept = exp(total - step), where step has the largest of all ranks' statistics
+static sdg_status_t shares_make(sdg_plan_t *plan,
+                                const sdg_graph_merge_t *merge,
+                                const sdg_box_t *numbers, int *io_refusal) {
+  enum { TOTAL, MOST, LESS, KEPT, COUNT };
+  sdg_rows_t rows = {
+      .rows = sdg_box_count(numbers),
+      .columns = 1,
+      .tensors = COUNT,
+      .ops = 2,
+      .tensor = {[TOTAL] = number(merge->total, numbers),
+                 [MOST] = number(merge->step, numbers),
+                 [LESS] = between(true),
+                 [KEPT] = number(merge->kept, numbers)},
+      .op = {{CUDNN_POINTWISE_SUB, TOTAL, MOST, LESS},
+             {CUDNN_POINTWISE_EXP, LESS, -1, KEPT}},
+  };
+  return sdg_rows_add(plan, merge->call, &rows, io_refusal);
+}
+
+// sum = sum mode kept
+static sdg_status_t sums_weigh(sdg_plan_t *plan, const sdg_graph_merge_t *merge,
+                               const sdg_box_t *box, cudnnPointwiseMode_t mode,
+                               int *io_refusal) {
+  enum { SUM, KEPT, RESULT, COUNT };
+  int64_t columns = sdg_box_length(box, SDG_HEADED_VECTOR);
+  sdg_box_t numbers = numbers_of(box);
+  sdg_rows_t rows = {
+      .rows = sdg_box_count(box) / columns,
+      .columns = columns,
+      .tensors = COUNT,
+      .ops = 1,
+      .tensor = {[SUM] = vectors(CUDNN_DATA_FLOAT, merge->sum, box),
+                 [KEPT] = number(merge->kept, &numbers),
+                 [RESULT] = vectors(CUDNN_DATA_FLOAT, merge->sum, box)},
+      .op = {{mode, SUM, KEPT, RESULT}},
+  };
+  return sdg_rows_add(plan, merge->call, &rows, io_refusal);
+}
+
+// total = step + log(kept)
+static sdg_status_t total_make(sdg_plan_t *plan, const sdg_graph_merge_t *merge,
+                               const sdg_box_t *numbers, int *io_refusal) {
+  enum { MOST, KEPT, LOG, TOTAL, COUNT };
+  sdg_rows_t rows = {
+      .rows = sdg_box_count(numbers),
+      .columns = 1,
+      .tensors = COUNT,
+      .ops = 2,
+      .tensor = {[MOST] = number(merge->step, numbers),
+                 [KEPT] = number(merge->kept, numbers),
+                 [LOG] = between(true),
+                 [TOTAL] = number(merge->total, numbers)},
+      .op = {{CUDNN_POINTWISE_LOG, KEPT, -1, LOG},
+             {CUDNN_POINTWISE_ADD, MOST, LOG, TOTAL}},
+  };
+  return sdg_rows_add(plan, merge->call, &rows, io_refusal);
+}
+
+sdg_status_t sdg_graph_merge_ranks(sdg_plan_t *plan,
+                                   const sdg_graph_merge_t *merge,
+                                   const sdg_box_t *box, int *io_refusal) {
+  sdg_box_t numbers = numbers_of(box);
+  SDG_TRY(sdg_plan_copy(plan, SDG_LANE_MAIN, merge->total, merge->step, NULL,
+                        &numbers, SDG_COPY_STRIP));
+  SDG_TRY(
+      sdg_plan_reduce(plan, merge->step, CUDNN_DATA_FLOAT, SDG_COMBINE_MAX));
+  SDG_TRY(shares_make(plan, merge, &numbers, io_refusal));
+  SDG_TRY(sums_weigh(plan, merge, box, CUDNN_POINTWISE_MUL, io_refusal));
+  SDG_TRY(sdg_plan_reduce(plan, merge->sum, CUDNN_DATA_FLOAT, SDG_COMBINE_SUM));
+  SDG_TRY(
+      sdg_plan_reduce(plan, merge->kept, CUDNN_DATA_FLOAT, SDG_COMBINE_SUM));
+  SDG_TRY(sums_weigh(plan, merge, box, CUDNN_POINTWISE_DIV, io_refusal));
+  return total_make(plan, merge, &numbers, io_refusal);
+}

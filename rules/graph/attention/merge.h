@@ -35,4 +35,11 @@ sdg_status_t sdg_graph_merge_add(sdg_plan_t *plan,
                                  const sdg_box_t *box, int statistics,
                                  int *io_refusal) SDG_MUST_CHECK;
 
+/* Merges the results of the ranks along plan->reduce_axes: after it each has
+ * those of all. `box`: as opened; alike on these ranks. */
+sdg_status_t sdg_graph_merge_ranks(sdg_plan_t *plan,
+                                   const sdg_graph_merge_t *merge,
+                                   const sdg_box_t *box,
+                                   int *io_refusal) SDG_MUST_CHECK;
+
 #endif

@@ -198,6 +198,17 @@ static sdg_status_t results_store(ring_t *r) {
                              NULL, NULL, SDG_COPY_STRIP);
 }
 
+// All ranks' results: backward, terms of the queries' gradients.
+static sdg_status_t results_merge(ring_t *r) {
+  sdg_graph_attention_t *a = r->a;
+  a->plan->reduce_axes = sdg_split_all_axes(&a->side[SDG_KEYS]->split[SEQ]);
+  return a->composite->backward
+             ? sdg_plan_reduce(a->plan, r->sum, CUDNN_DATA_FLOAT,
+                               SDG_COMBINE_SUM)
+             : sdg_graph_merge_ranks(a->plan, &r->merge,
+                                     &r->view[result_of(r)].box, &a->refusal);
+}
+
 static sdg_status_t ring_make(ring_t *r) {
   sdg_graph_attention_t *a = r->a;
   r->rows = sdg_graph_attention_rows(a, a->tagging->rank);
@@ -207,6 +218,8 @@ static sdg_status_t ring_make(ring_t *r) {
   for (int i = 0; i < SDG_SIDES; i++)
     SDG_TRY(sdg_graph_side_open(a, i, &r->side[i]));
   SDG_TRY(steps_make(r));
+  if (a->merges)
+    SDG_TRY(results_merge(r));
   return results_store(r);
 }
 
@@ -216,4 +229,9 @@ sdg_status_t sdg_graph_attention_ring(sdg_graph_attention_t *a) {
   for (int i = 0; i < SDG_SIDES; i++)
     sdg_graph_side_fini(&r.side[i]);
   return status;
+}
+
+sdg_status_t sdg_graph_attention_merge(sdg_graph_attention_t *a) {
+  a->merges = true;
+  return sdg_graph_attention_ring(a);
 }

@@ -13,14 +13,15 @@ typedef sdg_graph_attention_view_t view_t;
 typedef sdg_graph_side_t side_t;
 
 int sdg_graph_ring_steps(const sdg_graph_attention_t *a) {
-  return a->side[SDG_KEYS]->part[SEQ].pieces;
+  return a->merges ? 1 : a->side[SDG_KEYS]->part[SEQ].pieces;
 }
 
 sdg_range_t sdg_graph_ring_keys(const sdg_graph_attention_t *a, int rank,
                                 int step) {
   const sdg_part_t *keys = &a->side[SDG_KEYS]->part[SEQ];
-  int own = sdg_split_piece(&a->queries->split[SEQ], a->tagging->mesh, rank);
-  int piece = (own + step) % sdg_graph_ring_steps(a);
+  const sdg_placement_t *like = a->merges ? a->side[SDG_KEYS] : a->queries;
+  int own = sdg_split_piece(&like->split[SEQ], a->tagging->mesh, rank);
+  int piece = (own + step) % keys->pieces;
   return (sdg_range_t){keys->offset[piece], keys->offset[piece + 1]};
 }
 
