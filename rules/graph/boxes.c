@@ -6,6 +6,7 @@
 
 #include "rules/graph/product/product.h"
 #include "rules/place/tagging.h"
+#include "rules/window/back.h"
 
 // ---- one dimension ---------------------------------------------------------
 
@@ -62,16 +63,23 @@ static bool is_all(const sdg_window_dim_t *dim) {
          dim->y.hi == dim->y_extent;
 }
 
+// Whether the program's own execution has the op's phase: its output j sees
+// rows from j*s - p on, of which row 0 is x.lo; and whether it has as many
+// outputs as are owned.
+static bool is_in_phase(const sdg_window_dim_t *dim, int64_t post) {
+  const sdg_window_t *w = &dim->window;
+  int64_t room = dim->x.hi - dim->x.lo + w->pad + post - sdg_window_span(w);
+  return dim->x.lo == dim->y.lo * w->stride && room >= 0 &&
+         room / w->stride + 1 == dim->y.hi - dim->y.lo;
+}
+
 sdg_range_t sdg_graph_right(const sdg_window_dim_t *dim, int64_t post) {
   const sdg_window_t *w = &dim->window;
   int64_t span = sdg_window_span(w);
-  int64_t room = dim->x.hi - dim->x.lo + w->pad + post - span;
   sdg_range_t out = dim->y;
   if (is_all(dim) && !dim->wrap)
     return out;
-  // Its output j sees rows from j*s - p on, of which row 0 is x.lo.
-  if (dim->x.lo != dim->y.lo * w->stride || room < 0 ||
-      room / w->stride + 1 != dim->y.hi - dim->y.lo)
+  if (!is_in_phase(dim, post))
     return (sdg_range_t){0, 0};
   if (dim->wrap || dim->x.lo > 0) {
     int64_t first = sdg_ceil_div(dim->x.lo + w->pad, w->stride);
@@ -82,6 +90,14 @@ sdg_range_t sdg_graph_right(const sdg_window_dim_t *dim, int64_t post) {
     out.hi = end < out.hi ? end : out.hi;
   }
   return out.lo < out.hi ? out : (sdg_range_t){0, 0};
+}
+
+sdg_range_t sdg_graph_right_back(const sdg_window_dim_t *dim, int64_t post) {
+  const sdg_window_view_t own = {.x = dim->x, .y = dim->y};
+  if (is_all(dim) && !dim->wrap)
+    return dim->x;
+  return is_in_phase(dim, post) ? sdg_window_back_right(dim, &own)
+                                : (sdg_range_t){0, 0};
 }
 
 // ---- the main op -----------------------------------------------------------

@@ -42,6 +42,10 @@ sdg_graph_range_t sdg_graph_range_whole(const sdg_window_dim_t *dim,
  * the owned ones. N=10, k=3, s=1, p=1, x and y [5,10): output 5 sees row 4, so
  * [6,10). */
 sdg_range_t sdg_graph_right(const sdg_window_dim_t *dim, int64_t post);
+/* Gradient of data: the same of the owned inputs dim->x. Right are those that
+ * no output of another rank sees. N=10, k=3, s=2, p=1, x [4,10), y [2,5):
+ * output 1 sees rows [1,4), so all of [4,10). */
+sdg_range_t sdg_graph_right_back(const sdg_window_dim_t *dim, int64_t post);
 
 /* The boxes of one rank. */
 typedef struct sdg_graph_boxes {

@@ -56,6 +56,7 @@ typedef struct sdg_graph_maker {
   struct sdg_graph_maker *strip;
   int strips;
   sdg_price_t price;
+  const char *why; /* the rank does not repair, for reports; NULL: no reason */
   /* Where the ops in front of the main op are a piece of their own, whose
    * result is in memory, in the type of x: */
   int prologue_slab;   /* with rows of zeros; -1: they are not */

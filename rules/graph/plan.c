@@ -49,9 +49,8 @@ static sdg_status_t parts_open(sdg_graph_maker_t *m, bool *out_literal,
   *out_refusal = 0;
   SDG_TRY(sdg_plan_create(m->repairs ? "repair" : "extend", &m->plan));
   m->plan->price = m->price;
-  if (!sdg_graph_repair_possible(m))
-    m->plan->why = "a graph is computed in one call, on its piece with the "
-                   "neighbours' rows around it";
+  const char *lacks = sdg_graph_repair_lacks(m);
+  m->plan->why = lacks ? lacks : m->why;
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_graph_inputs_open(m));
   SDG_TRY(sdg_graph_sums_open(m));
@@ -71,6 +70,8 @@ static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
     m->plan = NULL;
     parts_fini(m);
     m->repairs = false;
+    m->why = "no engine takes a strip of repair: the graph is computed in one "
+             "call, on its piece with the neighbours' rows around it";
     SDG_TRY(parts_open(m, out_literal, &refusal));
   }
   SDG_TRY(sdg_graph_refusals_compare(m->call, refusal));

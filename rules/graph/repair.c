@@ -14,34 +14,44 @@
 
 // ---- geometry --------------------------------------------------------------
 
-// The box of a rank's own outputs that are wrong, as disjoint boxes. False if
+// What the graph computes is like y, or, in a gradient of data, like x.
+static sdg_graph_level_t level_of(const sdg_graph_main_t *main) {
+  return main->pattern->after;
+}
+
+// The box of a rank's own results that are wrong, as disjoint boxes. False if
 // none is right.
 static bool wrong_find(const sdg_graph_main_t *main,
                        const sdg_tagging_t *tagging, int rank,
                        sdg_box_t *out_boxes, int *out_count) {
   sdg_window_dim_t dim[SDG_DIMS_MAX];
   sdg_graph_boxes_t boxes = sdg_graph_boxes(main, tagging, rank);
-  sdg_box_t *y = &boxes.level[SDG_GRAPH_LEVEL_Y], right = *y;
+  const sdg_box_t *own = &boxes.level[level_of(main)];
+  sdg_box_t right = *own;
+  bool back = sdg_graph_is_back(main->pattern);
   sdg_window_op_own(&main->op, tagging, &main->spec, rank, dim);
   *out_count = 0;
-  for (int d = 0; d < main->op.dims; d++)
+  for (int d = 0; d < main->op.dims; d++) {
+    int64_t post = dim[d].window.pad + main->spec.pad_more[d];
     if (d != 1 || !main->op.mixes)
-      right.dim[d] =
-          sdg_graph_right(&dim[d], dim[d].window.pad + main->spec.pad_more[d]);
-  if (sdg_box_empty(y) || sdg_box_empty(&right))
+      right.dim[d] = back ? sdg_graph_right_back(&dim[d], post)
+                          : sdg_graph_right(&dim[d], post);
+  }
+  if (sdg_box_empty(own) || sdg_box_empty(&right))
     return false;
-  *out_count = sdg_box_subtract(y, &right, out_boxes);
+  *out_count = sdg_box_subtract(own, &right, out_boxes);
   return true;
 }
 
 static sdg_graph_boxes_t strip_boxes(const sdg_graph_main_t *main,
                                      const sdg_tagging_t *tagging, int rank,
-                                     const sdg_box_t *y) {
+                                     const sdg_box_t *wrong) {
   sdg_window_dim_t dim[SDG_DIMS_MAX];
+  bool back = sdg_graph_is_back(main->pattern);
   sdg_window_op_own(&main->op, tagging, &main->spec, rank, dim);
   for (int d = 0; d < main->op.dims; d++)
     if (d != 1 || !main->op.mixes)
-      dim[d].y = y->dim[d];
+      *(back ? &dim[d].x : &dim[d].y) = wrong->dim[d];
   return sdg_graph_boxes_of(main, tagging, dim);
 }
 
@@ -55,18 +65,30 @@ static bool is_input(const sdg_graph_maker_t *m, int i,
 
 // ---- whether ---------------------------------------------------------------
 
-// A result that others read back, a sum over ranks, and paddings that are rows
-// of zeros need one call that computes everything.
-bool sdg_graph_repair_possible(const sdg_graph_maker_t *m) {
+// What the program's own execution writes must be no sum over ranks, and
+// nothing that its strips would read back; strips have no rows of zeros for
+// paddings.
+const char *sdg_graph_repair_lacks(const sdg_graph_maker_t *m) {
   const sdg_graph_pattern_t *p = m->main.pattern;
-  if ((p->kind != SDG_GRAPH_FORWARD && p->kind != SDG_GRAPH_POOL) ||
-      p->adds_old || p->combines || m->main.zero_rows)
-    return false;
-  for (int i = 0; i < m->main.pattern->operands; i++)
-    if (m->call->operand[i].is_output &&
-        (p->tensor_levels[p->operand[i]] >> SDG_GRAPH_LEVEL_X & 1))
-      return false;
-  return true;
+  const sdg_graph_level_t reads =
+      sdg_graph_is_back(p) ? SDG_GRAPH_LEVEL_Y : SDG_GRAPH_LEVEL_X;
+  if (p->adds_old)
+    return "the results are added to old values (beta), which repair would "
+           "read twice: the graph is computed in one call, on its piece with "
+           "the neighbours' rows around it";
+  if (p->combines)
+    return "a graph with sums is computed in one call, on its piece with the "
+           "neighbours' rows around it: repair would count rows at the seams "
+           "twice";
+  bool can = p->kind == SDG_GRAPH_FORWARD || p->kind == SDG_GRAPH_DGRAD ||
+             p->kind == SDG_GRAPH_POOL;
+  for (int i = 0; i < p->operands; i++)
+    can &= !m->call->operand[i].is_output ||
+           !(p->tensor_levels[p->operand[i]] >> reads & 1);
+  return can && !m->main.zero_rows
+             ? NULL
+             : "a graph is computed in one call, on its piece with the "
+               "neighbours' rows around it";
 }
 
 static void count_copy(const sdg_graph_maker_t *m, int i, const sdg_box_t *box,
@@ -142,14 +164,19 @@ bool sdg_graph_repair_wanted(sdg_graph_maker_t *m) {
   sdg_box_t wrong[2 * SDG_DIMS_MAX];
   int strips;
   sdg_strategy_t strategy = m->tagging->section->strategy;
-  if (strategy == SDG_STRATEGY_EXTEND || !sdg_graph_repair_possible(m))
+  if (strategy == SDG_STRATEGY_EXTEND || sdg_graph_repair_lacks(m))
     return false;
   if (strategy == SDG_STRATEGY_AUTO) {
     m->price = price_find(m);
     if (m->price.extend_us <= m->price.repair_us)
       return false;
   }
-  return wrong_find(&m->main, m->tagging, m->tagging->rank, wrong, &strips);
+  if (wrong_find(&m->main, m->tagging, m->tagging->rank, wrong, &strips))
+    return true;
+  m->why = "the program's own plan computes no row of the rank's piece right: "
+           "all see the neighbours' rows, or the piece does not begin at a "
+           "stride";
+  return false;
 }
 
 // ---- strips ----------------------------------------------------------------

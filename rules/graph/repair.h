@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The strategy "repair" of forward graphs, shard view. Inside rules/graph only.
- */
+/* The strategy "repair" of graphs whose results overwrite, shard view. Inside
+ * rules/graph only. */
 #ifndef SDG_RULES_GRAPH_REPAIR_H
 #define SDG_RULES_GRAPH_REPAIR_H
 
 #include "rules/graph/maker.h"
 
-/* Whether graphs like this one can be repaired. */
-bool sdg_graph_repair_possible(const sdg_graph_maker_t *m);
+/* Why no graph like this one can be repaired, for reports; NULL: it can. */
+const char *sdg_graph_repair_lacks(const sdg_graph_maker_t *m);
 /* Whether the section, or with `auto` the model of costs, wants it, and the
- * graph allows it on this rank. Sets m->price. Each rank may decide alone: it
+ * graph allows it on this rank. Sets m->price and m->why. Each rank may decide alone: it
  * sends, reads and writes the same elements either way. */
 bool sdg_graph_repair_wanted(sdg_graph_maker_t *m);
 /* After sdg_graph_inputs_open: plans the strips. *out_refusal: cuDNN's status

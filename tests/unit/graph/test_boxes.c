@@ -168,6 +168,71 @@ START_TEST(own_executions_are_right_where_windows_see_own_rows) {
 }
 END_TEST
 
+// An output j of the program's own execution adds to rows j*s - p on of the
+// rank's own; row 0 is x.lo.
+START_TEST(own_gradients_are_right_where_no_other_output_adds) {
+  int kept = 0, wrong = 0;
+  for (int i = 0; i < CASES; i++) {
+    draw_t draw = drawn();
+    sdg_window_dim_t *dim = &draw.dim;
+    const sdg_window_t *w = &dim->window;
+    dim->x = range_within(dim->x_extent);
+    dim->y = range_within(dim->y_extent);
+    if (random_in(0, 1)) // parts of a program that has the op's phase
+      dim->x.lo = dim->y.lo * w->stride;
+    if (dim->x.lo >= dim->x.hi)
+      continue;
+    sdg_range_t right = sdg_graph_right_back(dim, draw.post);
+    int64_t rows = dim->x.hi - dim->x.lo, outputs = dim->y.hi - dim->y.lo;
+    int64_t span = span_of(w), room = rows + w->pad + draw.post - span;
+    bool fits = room >= 0 && room / w->stride + 1 == outputs;
+    REQUIRE(fits || right.lo >= right.hi ||
+            (rows == dim->x_extent && outputs == dim->y_extent));
+    for (int64_t x = dim->x.lo; x < dim->x.hi; x++) {
+      bool same = true, others = false; // addends; outputs between those
+      for (int64_t o = 0; o < dim->y_extent; o++) {
+        bool owned = o >= dim->y.lo && o < dim->y.hi;
+        int64_t from = o * w->stride - w->pad;
+        int64_t own = (o - dim->y.lo) * w->stride - w->pad;
+        others |= !owned && x >= from && x < from + span;
+        for (int64_t j = 0; j < w->kernel; j++) {
+          bool adds = from + j * w->dilation == x;
+          bool added = owned && own + j * w->dilation == x - dim->x.lo;
+          same &= adds == added;
+        }
+      }
+      bool said = x >= right.lo && x < right.hi;
+      REQUIRE(!said || same); // it may say less, where windows jump over rows
+      // Exactly, but for rows between windows and behind the last one.
+      if (fits && dim->x.lo == dim->y.lo * w->stride && w->stride <= span &&
+          x < (dim->y_extent - 1) * w->stride - w->pad + span)
+        REQUIRE(said == !others);
+      kept += said;
+      wrong += fits && !said && !same;
+    }
+  }
+  ck_assert_int_gt(kept, CASES / 100);
+  ck_assert_int_gt(wrong, CASES / 100);
+}
+END_TEST
+
+// All that a strip reads is what the rank gets where it computes all its rows.
+START_TEST(strips_of_gradients_read_what_the_whole_piece_reads) {
+  for (int i = 0; i < CASES; i++) {
+    draw_t draw = drawn();
+    draw.dim.x = range_within(draw.dim.x_extent);
+    sdg_graph_range_t all = sdg_graph_range_back(&draw.dim);
+    sdg_range_t strip = range_within(draw.dim.x.hi - draw.dim.x.lo);
+    strip.lo += draw.dim.x.lo;
+    strip.hi += draw.dim.x.lo;
+    draw.dim.x = strip;
+    sdg_graph_range_t part = sdg_graph_range_back(&draw.dim);
+    if (part.y.lo < part.y.hi)
+      REQUIRE(part.y.lo >= all.y.lo && part.y.hi <= all.y.hi);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("graphboxes");
   TCase *cases = tcase_create("graphboxes");
@@ -176,6 +241,8 @@ int main(void) {
   tcase_add_test(cases, inputs_get_all_addends_in_a_piece);
   tcase_add_test(cases, windows_are_whole_where_a_gradient_depends_on_that);
   tcase_add_test(cases, own_executions_are_right_where_windows_see_own_rows);
+  tcase_add_test(cases, own_gradients_are_right_where_no_other_output_adds);
+  tcase_add_test(cases, strips_of_gradients_read_what_the_whole_piece_reads);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }

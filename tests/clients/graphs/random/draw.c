@@ -159,7 +159,8 @@ static void pooling_draw(graph_t *g, int64_t (*dim)[DIMS]) {
 static int kind_draw(void) {
   // Gradients of data along a periodic dimension are refused.
   int kind = draw_in(0, 1) ? Y : asked.wraps ? W : (int)draw_in(X, W);
-  return asked.main == MAIN_CONV                                ? kind
+  return asked.data                                             ? X
+         : asked.main == MAIN_CONV                              ? kind
          : asked.main == MAIN_POOL && !asked.wraps && kind != Y ? X
                                                                 : Y;
 }
@@ -223,6 +224,8 @@ graph_t graph_draw(uint64_t seed) {
   int own = g.conv[X];
   if (prologue)
     g.conv[X] = draw_chain(&g, own, (int)draw_in(1, 3), false, -1);
+  if (asked.data && !asked.for_hopper && draw_in(0, 2) == 0)
+    g.conv[Y] = draw_chain(&g, g.conv[Y], (int)draw_in(1, 3), false, -1);
   if (g.main == MAIN_POOL)
     pooling_draw(&g, dim);
   g.before = g.ops;
@@ -236,7 +239,7 @@ graph_t graph_draw(uint64_t seed) {
   bool refused = g.main == MAIN_POOL && g.kind == X && g.indices < 0 &&
                  g.mode != CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING;
   for (int i = g.kind != W && draw_in(0, 2) == 0 ? (int)draw_in(1, 2) : 0;
-       i > 0 && !refused && !asked.ones && !bare; i--)
+       i > 0 && !refused && !asked.ones && !asked.data && !bare; i--)
     draw_sum(&g, end);
   if (asked.with_statistics && g.kind == Y && g.sums < 2)
     statistics_add(&g, end);

@@ -81,7 +81,7 @@ typedef struct {
 /* What the command line asks for. */
 typedef struct {
   main_t main;
-  bool in_half, with_statistics, wraps, ones, for_hopper;
+  bool in_half, with_statistics, wraps, ones, for_hopper, data;
   char split, second; /* second 0: one dimension */
 } asked_t;
 extern asked_t asked;

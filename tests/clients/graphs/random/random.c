@@ -6,7 +6,7 @@
 //   and of normalisations.
 //
 // usage: random DIMENSION FIRST COUNT [pool | pointwise | product | norm |
-//               statistics | half | wrap | ones | hopper]...
+//               data | statistics | half | wrap | ones | hopper]...
 //   DIMENSION  N, C, D, H or W: with LAYER_VIEW=shard each rank (SUNDOG_RANK of
 //              SUNDOG_SIZE) has its piece of it. Two of them, as HW: the second
 //              is split over pairs of ranks that follow one another
@@ -15,6 +15,8 @@
 //   pool       poolings in place of convolutions; pointwise: neither
 //   product    products of matrices
 //   norm       normalisations, and their gradients
+//   data       gradients of data without reductions; their dy may be computed,
+//              too, which no GPU takes
 //   half       tensors with memory are in half, but for sums
 //   hopper     graphs that have an engine on an H100, mostly
 //   ones       of three ranks each has one sample; without reductions
@@ -104,6 +106,7 @@ int main(int words, char **word) {
   asked.second = word[1][1];
   for (int i = 4; i < words; i++) {
     asked.with_statistics |= strcmp(word[i], "statistics") == 0;
+    asked.data |= strcmp(word[i], "data") == 0;
     asked.wraps |= strcmp(word[i], "wrap") == 0;
     asked.in_half |= strcmp(word[i], "half") == 0;
     asked.ones |= strcmp(word[i], "ones") == 0;
