@@ -18,6 +18,28 @@ static int slab_of(const sdg_graph_maker_t *m, int index,
   return m->apart[index] >= 0 ? m->apart[index] : m->operand_slab[index];
 }
 
+// Whether an operand is images of several strips.
+static bool is_stacked(const sdg_graph_maker_t *m, int index,
+                       sdg_graph_level_t level) {
+  bool stacked = m->apart[index] >= 0;
+  for (int i = 0; i < m->inputs; i++)
+    stacked |= m->input[i].operand == index && m->input[i].level == level &&
+               m->input[i].assembled >= 0;
+  return stacked && m->images > 1;
+}
+
+// The global extents of an operand, or those of its images. Strips in a stack
+// have what is not assembled in common: it is one image.
+static void operand_extents(const sdg_graph_maker_t *m, int index,
+                            int64_t *out) {
+  sdg_graph_operand_extents(m->call, m->tagging, index, out);
+  if (m->images < 2)
+    return;
+  bool stacked = is_stacked(m, index, SDG_GRAPH_LEVEL_X) ||
+                 is_stacked(m, index, SDG_GRAPH_LEVEL_Y);
+  out[0] = stacked ? m->images * out[0] : 1;
+}
+
 // The box of an operand on a level, in the coordinates of its slab.
 static sdg_box_t box_of(const sdg_graph_maker_t *m, int index,
                         sdg_graph_level_t level) {
@@ -26,8 +48,11 @@ static sdg_box_t box_of(const sdg_graph_maker_t *m, int index,
       return m->sum[i].box;
   if (level == SDG_GRAPH_LEVEL_W)
     return sdg_operand_box(&m->call->operand[index]);
-  return sdg_graph_operand_box(m->call, m->tagging, index,
-                               &m->boxes.level[level]);
+  sdg_box_t box =
+      sdg_graph_operand_box(m->call, m->tagging, index, &m->boxes.level[level]);
+  if (is_stacked(m, index, level))
+    box.dim[0] = m->boxes.level[level].dim[0];
+  return box;
 }
 
 // The operand that a tensor of the graph is; -1: it has no memory.
@@ -58,7 +83,7 @@ int sdg_graph_slot_find(const sdg_graph_maker_t *m, int t,
 static void result_extents(const sdg_graph_maker_t *m, int64_t *out) {
   const sdg_graph_pattern_t *p = m->main.pattern;
   if (p->result >= 0) {
-    sdg_graph_operand_extents(m->call, m->tagging, p->result, out);
+    operand_extents(m, p->result, out);
     return;
   }
   for (int d = 0; d < m->main.op.dims; d++)
@@ -75,7 +100,7 @@ void sdg_graph_extents_find(const sdg_graph_maker_t *m,
     int operand = operand_of(p, t);
     memcpy(extent[t], graph->tensor[t].dim, sizeof extent[t]);
     if (operand >= 0)
-      sdg_graph_operand_extents(m->call, m->tagging, operand, extent[t]);
+      operand_extents(m, operand, extent[t]);
   }
   for (int n = 0; n < graph->node_count; n++) {
     const sdg_graph_node_t *node = &graph->node[n];

@@ -51,10 +51,14 @@ typedef struct sdg_graph_maker {
   int sums;
   sdg_graph_extents_t *extents; /* owned */
   int call_index; /* of the piece, or of the program's own execution */
-  /* "repair": makers of the strips, which share the plan; owned. */
+  /* "repair" (rules/graph/strips.h): the strips, and the makers of pieces that
+   * compute stacks of them and share the plan; owned. */
   bool repairs;
-  struct sdg_graph_maker *strip;
+  struct sdg_graph_strip *strip;
+  struct sdg_graph_maker *stack; /* each at its first strip */
   int strips;
+  int images; /* of such a piece: as many strips, one behind the other along N;
+               * 0: it is none */
   sdg_price_t price;
   const char *why; /* the rank does not repair, for reports; NULL: no reason */
   /* Where the ops in front of the main op are a piece of their own, whose

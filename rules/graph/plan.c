@@ -63,7 +63,7 @@ static sdg_status_t parts_open(sdg_graph_maker_t *m, bool *out_literal,
 
 static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
   int refusal;
-  m->repairs = sdg_graph_repair_wanted(m);
+  SDG_TRY(sdg_graph_repair_choose(m));
   SDG_TRY(parts_open(m, out_literal, &refusal));
   if (refusal && m->repairs) { // an engine may take the piece as a whole
     sdg_plan_destroy(m->plan);

@@ -2,7 +2,7 @@
 // Finds strips of equal extents, and lays them out as images of one tensor.
 #include "rules/window/stack.h"
 
-static bool extents_equal(const sdg_box_t *a, const sdg_box_t *b) {
+bool sdg_window_stack_alike(const sdg_box_t *a, const sdg_box_t *b) {
   for (int d = 0; d < a->dims; d++)
     if (a->dim[d].hi - a->dim[d].lo != b->dim[d].hi - b->dim[d].lo)
       return false;
@@ -14,20 +14,19 @@ static bool stackable(const sdg_window_piece_t *a,
   for (int d = 0; d < a->x.dims; d++)
     if (a->pad[d] != b->pad[d])
       return false;
-  return extents_equal(&a->x, &b->x) && extents_equal(&a->y, &b->y);
+  return sdg_window_stack_alike(&a->x, &b->x) &&
+         sdg_window_stack_alike(&a->y, &b->y);
 }
 
-static sdg_box_t box_times(const sdg_box_t *box, int count) {
+sdg_box_t sdg_window_stack_box(const sdg_box_t *box, int count) {
   sdg_box_t all = *box;
   all.dim[0].hi = all.dim[0].lo + count * (box->dim[0].hi - box->dim[0].lo);
   return all;
 }
 
-// Returns whether a second box in the order of these strides lies behind the
-// first one.
-static bool images_outermost(const sdg_box_t *box, const int64_t *like) {
+bool sdg_window_stack_fits(const sdg_box_t *box, const int64_t *like) {
   int64_t stride[SDG_DIMS_MAX];
-  sdg_box_t two = box_times(box, 2);
+  sdg_box_t two = sdg_window_stack_box(box, 2);
   sdg_slab_pack(&two, like, stride);
   int64_t image = 1;
   for (int d = 1; d < box->dims; d++)
@@ -41,7 +40,7 @@ void sdg_window_stacks_find(const sdg_window_piece_t *strip, int strips,
   for (int i = 0; i < strips; i++) {
     bool can = true;
     for (int l = 0; l < likes; l++)
-      can &= images_outermost(l == 0 ? &strip[i].x : &strip[i].y, like[l]);
+      can &= sdg_window_stack_fits(l == 0 ? &strip[i].x : &strip[i].y, like[l]);
     out_lead[i] = i;
     for (int j = 0; can && j < i && out_lead[i] == i; j++)
       if (out_lead[j] == j && stackable(&strip[i], &strip[j]))
@@ -59,14 +58,14 @@ int sdg_window_stack_size(const int *lead, int strips, int first) {
 sdg_window_piece_t sdg_window_stack_piece(const sdg_window_piece_t *strip,
                                           int count) {
   sdg_window_piece_t all = *strip;
-  all.x = box_times(&strip->x, count);
-  all.y = box_times(&strip->y, count);
+  all.x = sdg_window_stack_box(&strip->x, count);
+  all.y = sdg_window_stack_box(&strip->y, count);
   return all;
 }
 
 static sdg_status_t tensor_open(sdg_plan_t *plan, const sdg_box_t *box,
                                 int size, int like, int *io_all) {
-  sdg_box_t all = box_times(box, size);
+  sdg_box_t all = sdg_window_stack_box(box, size);
   return like < 0 ? SDG_OK : sdg_plan_scratch(plan, &all, like, io_all);
 }
 

@@ -13,6 +13,14 @@ typedef struct sdg_window_slabs {
   bool program; /* the program's own tensors, unchanged */
 } sdg_window_slabs_t;
 
+/* Whether boxes have equal extents. */
+bool sdg_window_stack_alike(const sdg_box_t *a, const sdg_box_t *b);
+/* A box of `count` times as many images. */
+sdg_box_t sdg_window_stack_box(const sdg_box_t *box, int count);
+/* Whether, in the order of the strides `like`, a second such box would lie
+ * behind the first one. */
+bool sdg_window_stack_fits(const sdg_box_t *box, const int64_t *like);
+
 /* Strips with equal extents and paddings form a stack. out_lead[i] is the first
  * strip of the stack of strip i. `like`: strides of the program's tensors,
  * first x, then tensors that are cut like y. Strips are packed in the order of

@@ -18,6 +18,7 @@
 
 #include "tests/bench/tally.h"
 #include "tests/calls.h"
+#include "tests/clients/graphs/build.h"
 
 enum { WARM = 8, CALLS = 16 };
 enum { C = 8, ROWS = 12, COLUMNS = 16, TOKENS = 24, HEADS = 2, MATRIX = 12 };
@@ -46,6 +47,7 @@ typedef struct bench {
   size_t weight_bytes, work_bytes, reserve_bytes;
   void *at[8]; // tensors, each large enough for any operand
   void *work, *reserve;
+  build_t plan, pack; // of a graph
 } bench_t;
 
 static const float one = 1, zero = 0;
@@ -120,6 +122,51 @@ static int filter(const bench_t *b) {
       b->cudnn, &one, b->x, b->at[0], b->x, b->at[1], b->conv,
       CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, b->work, b->work_bytes, &zero, b->w,
       b->at[2]);
+}
+
+static build_t graph_tensor(const form_t *form, int64_t uid,
+                            const int64_t dim[4]) {
+  int64_t c = dim[1], h = dim[2], w = dim[3];
+  const int64_t nhwc[] = {c * h * w, 1, w * c, c},
+                nchw[] = {c * h * w, h * w, w, 1};
+  return build_strided(uid, form->type, 4, dim,
+                       form->format == CUDNN_TENSOR_NHWC ? nhwc : nchw,
+                       BUILD_REAL);
+}
+
+// A graph of one op. The program keeps its variant pack.
+static void graph_init(bench_t *b, build_conv_t what) {
+  enum { X = 1, W, Y };
+  const int64_t rows[] = {1, C, ROWS, COLUMNS}, filter[] = {C, C, 3, 3};
+  const int64_t uid[] = {X, W, Y};
+  void *at[] = {b->at[what == BUILD_DATA ? 2 : 0], b->at[1],
+                b->at[what == BUILD_DATA ? 0 : 2]};
+  int64_t bytes;
+  build_t x = graph_tensor(&b->form, X, rows),
+          w = graph_tensor(&b->form, W, filter),
+          y = graph_tensor(&b->form, Y, rows);
+  build_t op = build_conv(what, 1, 1, x, w, y);
+  build_t graph = build_graph(b->cudnn, &op, 1);
+  b->plan = build_first_plan(b->cudnn, graph, CUDNN_HEUR_MODE_INSTANT, &bytes);
+  CHECK(!b->plan);
+  work_need(b, (size_t)bytes + 1);
+  b->pack = build_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  BUILD_SET(b->pack, VARIANT_PACK_UNIQUE_IDS, INT64, 3, uid);
+  BUILD_SET(b->pack, VARIANT_PACK_DATA_POINTERS, VOID_PTR, 3, at);
+  BUILD_SET(b->pack, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, &b->work);
+  CHECK(cudnnBackendFinalize(b->pack));
+}
+
+static void graph_forward_init(bench_t *b) {
+  graph_init(b, BUILD_FORWARD);
+}
+
+static void graph_data_init(bench_t *b) {
+  graph_init(b, BUILD_DATA);
+}
+
+static int graph(const bench_t *b) {
+  return (int)cudnnBackendExecute(b->cudnn, b->plan, b->pack);
 }
 
 static void pool_init(bench_t *b) {
@@ -218,6 +265,8 @@ static const struct {
     {"forward", forward_init, forward, 1 << 0 | 1 << 2},
     {"data", data_init, data, 1 << 1 | 1 << 2},
     {"filter", filter_init, filter, 1 << 0 | 1 << 1 | 1 << 2},
+    {"graph-forward", graph_forward_init, graph, 0},
+    {"graph-data", graph_data_init, graph, 0},
     {"pool", pool_init, pool, 0xff},
     {"unpool", pool_init, unpool, 0xff},
     {"norm", norm_init, norm, 1 << 0 | 1 << 1},

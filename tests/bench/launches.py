@@ -21,7 +21,8 @@ import tempfile
 
 # The first pattern that matches a function gives its kind.
 KINDS = [
-    ('conv', r'cudnnConvolution(Forward|BackwardData|BackwardFilter|BiasAct)'),
+    ('conv', r'cudnnConvolution(Forward|BackwardData|BackwardFilter|BiasAct)|'
+             r'cudnnBackendExecute'),
     ('query', r'cudnn(Get|Find).*(Workspace|Algorithm|Size|Buffers)|'
               r'cuda(EventQuery|StreamQuery|PointerGet|.*Attribute|MemGet)'),
     ('desc', r'cudnn(Create|Destroy|Set|Get|Derive|Init).*Descriptor'
@@ -98,6 +99,14 @@ CASES = [
      conv(3, {'copies': 2}, graph=1, transform=3, group=2, record=7, join=4)),
     ('filter', 'strategy = repair',
      conv(3, {'copies': 4}, graph=1, transform=1, group=2, record=7, join=4)),
+    # The same of graphs.
+    ('graph-forward/nhwc/half', 'strategy = repair', conv(2, {'copies': 2})),
+    ('graph-forward/nhwc/half', 'strategy = extend', conv(1, {'copies': 2})),
+    ('graph-forward', 'strategy = repair', conv(2, {'copies': 4}, graph=1)),
+    ('graph-data/nhwc/half', 'strategy = repair', conv(2, {'copies': 2})),
+    ('graph-data', 'strategy = repair', conv(2, {'copies': 4}, graph=1)),
+    ('graph-data/nhwc/half', H100, conv(1, {'copies': 2})),
+    ('graph-data/nhwc/half', SLOW, conv(2, {'copies': 2})),
     # What auto takes: small pieces are copied, if copies are not very slow.
     ('forward/nhwc/half', H100, conv(1, {'copies': 2})),
     ('forward/nhwc/half', SLOW, conv(2, {'copies': 2})),
