@@ -201,6 +201,7 @@ graph_t graph_draw(uint64_t seed) {
   if (asked.for_hopper && g.kind == X && asked.split != 'D')
     g.dims = 4;
   g.last = draw_in(0, 1) || asked.for_hopper;
+  g.inner = asked.data && !asked.for_hopper && draw_in(0, 3) == 0;
   g.groups = draw_in(0, 3) || asked.for_hopper ? 1 : 2;
   int64_t dim[CONV_TENSORS][DIMS];
   extents_draw(&g, dim);

@@ -60,8 +60,9 @@ typedef struct {
 typedef struct {
   int dims;
   main_t main;
-  int kind;  /* of X, W, Y: the one that is computed */
-  bool last; /* channels last */
+  int kind;   /* of X, W, Y: the one that is computed */
+  bool last;  /* channels last */
+  bool inner; /* samples of one element are neighbours in memory */
   int64_t pad[DIMS], post[DIMS], step[DIMS], dilation[DIMS], groups;
   int64_t window[DIMS];     /* of a pooling */
   cudnnResampleMode_t mode; /* of a pooling */

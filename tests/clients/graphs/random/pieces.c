@@ -113,6 +113,7 @@ static void tensor_put(const graph_t *g, tensor_t *t) {
   for (int i = g->dims; i-- > 0;) {
     int d = g->main == MAIN_PRODUCT
                 ? t->is_by_cols && i >= g->dims - 2 ? 2 * g->dims - 3 - i : i
+            : g->inner         ? (i + 1) % g->dims
             : !g->last         ? i
             : i == 0           ? 0
             : i == g->dims - 1 ? 1
