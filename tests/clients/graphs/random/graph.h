@@ -28,9 +28,10 @@ typedef struct {
   int like;        /* product: X, W or Y, whose dimensions it has (A, B, C) */
   bool is_by_cols; /* product: its rows are neighbours in memory */
   cudnnDataType_t type;
-  double *value;  /* of the whole tensor, last dimension innermost */
-  double *old;    /* of a result: values that are read before; or NULL */
-  void *device;   /* of the piece */
+  double *value; /* of the whole tensor, last dimension innermost */
+  double *old;   /* of a result: values that are read before; or NULL */
+  void *device;  /* of the piece; NULL: it is that of another one, lies_in */
+  int lies_in;
   int64_t places; /* elements in device memory */
 } tensor_t;
 

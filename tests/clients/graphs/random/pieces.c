@@ -137,10 +137,26 @@ static void tensor_put(const graph_t *g, tensor_t *t) {
   free(piece);
 }
 
+// The last op's result may be where its second input is.
+static void result_share(graph_t *g) {
+  const op_t *op = &g->op[g->ops - 1];
+  if (!asked.data || g->ops == g->before || op->b < 0)
+    return;
+  tensor_t *b = &g->tensor[op->b], *y = &g->tensor[op->y];
+  if (b->is_virtual || b->is_result ||
+      memcmp(b->dim, y->dim, sizeof b->dim) != 0)
+    return;
+  CHECK(cudaFree(y->device));
+  y->device = b->device;
+  b->device = NULL;
+  b->lies_in = op->y;
+}
+
 void pieces_put(graph_t *g) {
   pieces_cut(g);
   for (int t = 0; t < g->tensors; t++)
     tensor_put(g, &g->tensor[t]);
+  result_share(g);
 }
 
 double tensor_off(const graph_t *g, const tensor_t *t) {

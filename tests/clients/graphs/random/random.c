@@ -56,7 +56,9 @@ static bool execute(cudnnHandle_t handle, const graph_t *g) {
   for (int t = 0; t < g->tensors; t++)
     if (has(g, t)) {
       uid[count] = t + 100;
-      pointer[count++] = g->tensor[t].device;
+      const tensor_t *tensor = &g->tensor[t];
+      pointer[count++] =
+          tensor->device ? tensor->device : g->tensor[tensor->lies_in].device;
     }
   float number[NUMBERS];
   memcpy(number, g->norm.number, sizeof number);
