@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +20,27 @@
       ck_abort_msg(__VA_ARGS__);                                               \
   } while (0)
 
-/* Cases of a test: SDG_TEST_CASES times the default if that is set. */
-static inline int64_t random_cases(int64_t cases) {
+/* How many times as many cases as usual are asked for: SDG_TEST_CASES. */
+static inline double cases_factor(void) {
   const char *text = getenv("SDG_TEST_CASES");
   double factor = text ? atof(text) : 0;
-  return factor > 0 ? (int64_t)((double)cases * factor) + 1 : cases;
+  return factor > 0 ? factor : 1;
+}
+
+/* Cases of a test: SDG_TEST_CASES times the default if that is set. */
+static inline int64_t random_cases(int64_t cases) {
+  double factor = cases_factor();
+  return factor != 1 ? (int64_t)((double)cases * factor) + 1 : cases;
+}
+
+/* Whether the next one of all cases is tested, where only `share` of them are:
+ * cases that are equally far apart. io_due begins with 1. */
+static inline bool case_is_due(double share, double *io_due) {
+  *io_due += share;
+  bool is_due = *io_due >= 1;
+  if (is_due)
+    *io_due = *io_due < 2 ? *io_due - 1 : 1;
+  return is_due;
 }
 
 /* A limit catches a test that hangs, not a machine that is busy or a program
