@@ -2,10 +2,9 @@
 // The planner's rules for normalisations: for each one a graph within it, which
 // is taken, and a graph beyond it, which is refused for that reason. NVIDIA's
 // planner said the same of all of them.
-#include <string.h>
-
 #include "src/host/cudnn/plan/plan.h"
 #include "tests/host/cudnn/compute/norm/made_norm.h"
+#include "tests/host/cudnn/plan/judge.h"
 #include "tests/unit/harness.h"
 
 typedef enum {
@@ -209,19 +208,10 @@ static const struct {
 // clang-format on
 enum { ROWS_COUNT = sizeof rows / sizeof *rows };
 
-START_TEST(a_graph_within_a_rule_is_taken) {
-  const char *text = verdict(&rows[_i].within);
-  ck_assert_msg(!text, "row %d (%s): %s", _i, rows[_i].rule, text);
+static const char *judge(int row, bool beyond, const char **out_rule) {
+  *out_rule = rows[row].rule;
+  return verdict(beyond ? &rows[row].beyond : &rows[row].within);
 }
-END_TEST
-
-START_TEST(a_graph_beyond_a_rule_is_refused_for_it) {
-  const char *text = verdict(&rows[_i].beyond);
-  ck_assert_msg(text &&
-                    strncmp(text, rows[_i].rule, strlen(rows[_i].rule)) == 0,
-                "row %d (%s): %s", _i, rows[_i].rule, text ? text : "taken");
-}
-END_TEST
 
 // Of a convolution's data gradient that no RELU goes back through, or of no
 // convolution.
@@ -241,12 +231,9 @@ START_TEST(gradients_of_parameters_follow_a_data_gradient) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("cudnn plan norm rules");
-  TCase *tests = tcase_create("rules");
-  tcase_add_loop_test(tests, a_graph_within_a_rule_is_taken, 0, ROWS_COUNT);
-  tcase_add_loop_test(tests, a_graph_beyond_a_rule_is_refused_for_it, 0,
-                      ROWS_COUNT);
-  tcase_add_test(tests, gradients_of_parameters_follow_a_data_gradient);
-  suite_add_tcase(suite, tests);
+  Suite *suite = judge_suite("cudnn plan norm rules", judge, ROWS_COUNT);
+  TCase *others = tcase_create("gradients");
+  tcase_add_test(others, gradients_of_parameters_follow_a_data_gradient);
+  suite_add_tcase(suite, others);
   return harness_run(suite);
 }

@@ -2,10 +2,9 @@
 // The planner's rules for products of matrices: for each one a graph within it,
 // which is taken, and a graph beyond it, which is refused for that reason.
 // NVIDIA's planner said the same of all of them.
-#include <string.h>
-
 #include "src/host/cudnn/plan/plan.h"
 #include "tests/host/cudnn/compute/made.h"
+#include "tests/host/cudnn/plan/judge.h"
 #include "tests/unit/harness.h"
 
 // ROWS: the last dimension innermost; COLUMNS: the one before; BATCHES: the
@@ -185,26 +184,12 @@ static const struct {
 // clang-format on
 enum { ROWS_COUNT = sizeof rows / sizeof *rows };
 
-START_TEST(a_graph_within_a_rule_is_taken) {
-  const char *text = verdict(&rows[_i].within);
-  ck_assert_msg(!text, "row %d (%s): %s", _i, rows[_i].rule, text);
+static const char *judge(int row, bool beyond, const char **out_rule) {
+  *out_rule = rows[row].rule;
+  return verdict(beyond ? &rows[row].beyond : &rows[row].within);
 }
-END_TEST
-
-START_TEST(a_graph_beyond_a_rule_is_refused_for_it) {
-  const char *text = verdict(&rows[_i].beyond);
-  ck_assert_msg(text &&
-                    strncmp(text, rows[_i].rule, strlen(rows[_i].rule)) == 0,
-                "row %d (%s): %s", _i, rows[_i].rule, text ? text : "taken");
-}
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("cudnn plan product rules");
-  TCase *tests = tcase_create("rules");
-  tcase_add_loop_test(tests, a_graph_within_a_rule_is_taken, 0, ROWS_COUNT);
-  tcase_add_loop_test(tests, a_graph_beyond_a_rule_is_refused_for_it, 0,
-                      ROWS_COUNT);
-  suite_add_tcase(suite, tests);
-  return harness_run(suite);
+  return harness_run(
+      judge_suite("cudnn plan product rules", judge, ROWS_COUNT));
 }

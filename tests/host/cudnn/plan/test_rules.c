@@ -2,10 +2,9 @@
 // The rules of the planner: for each one a graph within it, which is taken, and
 // a graph beyond it, which is refused for that reason. tests/host/planner asks
 // NVIDIA's planner the same.
-#include <string.h>
-
 #include "src/host/cudnn/plan/plan.h"
 #include "tests/host/cudnn/compute/made.h"
+#include "tests/host/cudnn/plan/judge.h"
 #include "tests/unit/harness.h"
 
 typedef enum { FORWARD, DATA, FILTER, NONE, POOL, UNPOOL } kind_t;
@@ -240,26 +239,11 @@ static const row_t rows[] = {
 // clang-format on
 enum { ROWS_COUNT = sizeof rows / sizeof *rows };
 
-START_TEST(a_graph_within_a_rule_is_taken) {
-  const char *text = verdict(&rows[_i].within);
-  ck_assert_msg(!text, "row %d (%s): %s", _i, rows[_i].rule, text);
+static const char *judge(int row, bool beyond, const char **out_rule) {
+  *out_rule = rows[row].rule;
+  return verdict(beyond ? &rows[row].beyond : &rows[row].within);
 }
-END_TEST
-
-START_TEST(a_graph_beyond_a_rule_is_refused_for_it) {
-  const char *text = verdict(&rows[_i].beyond);
-  ck_assert_msg(text &&
-                    strncmp(text, rows[_i].rule, strlen(rows[_i].rule)) == 0,
-                "row %d (%s): %s", _i, rows[_i].rule, text ? text : "taken");
-}
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("cudnn plan rules");
-  TCase *tests = tcase_create("rules");
-  tcase_add_loop_test(tests, a_graph_within_a_rule_is_taken, 0, ROWS_COUNT);
-  tcase_add_loop_test(tests, a_graph_beyond_a_rule_is_refused_for_it, 0,
-                      ROWS_COUNT);
-  suite_add_tcase(suite, tests);
-  return harness_run(suite);
+  return harness_run(judge_suite("cudnn plan rules", judge, ROWS_COUNT));
 }
