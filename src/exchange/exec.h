@@ -27,6 +27,9 @@ void *sdg_exec_address(const sdg_exec_t *exec, int slab);
 /* Returns the device address of the element at global coordinates
  * box.dim[*].lo. */
 void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box);
+/* The same, `shift` behind it in each dimension. */
+void *sdg_exec_element_moved(const sdg_exec_t *exec, int slab,
+                             const sdg_box_t *box, const int64_t *shift);
 
 /* The result of an execution. sdg_exec_run is called by a thread of the job
  * (src/job/thread.h). It enqueues all steps and does not wait for them. Time
