@@ -127,6 +127,20 @@ static cudnnStatus_t state(const host_rnn_job_t *job,
                true, out);
 }
 
+typedef struct {
+  const void *pointer;
+  void **out;
+} state_t;
+
+static cudnnStatus_t states(const host_rnn_job_t *job,
+                            const struct cudnnTensorStruct *desc, bool is_cell,
+                            int count, const state_t *of) {
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  for (int i = 0; i < count && !status; i++)
+    status = state(job, desc, is_cell, of[i].pointer, of[i].out);
+  return status;
+}
+
 static cudnnStatus_t weights(const host_rnn_job_t *job, size_t bytes,
                              const void *pointer, void **out) {
   size_t least =
@@ -163,6 +177,19 @@ static cudnnStatus_t finish(cudnnHandle_t handle, cudnnStatus_t status,
   return status;
 }
 
+// Of training, which uses the reserve space.
+static cudnnStatus_t finish_training(cudnnHandle_t handle, cudnnStatus_t status,
+                                     const struct cudnnRNNStruct *rnn,
+                                     size_t reserve_bytes,
+                                     const void *reserve_space,
+                                     host_rnn_job_t *job, size_t bytes) {
+  if (!status)
+    status = reserve(job, reserve_bytes, reserve_space);
+  if (!status)
+    status = dropout(job, rnn);
+  return finish(handle, status, job, bytes);
+}
+
 cudnnStatus_t cudnnRNNForward(
     cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
     const int32_t device_lengths[], cudnnRNNDataDescriptor_t x,
@@ -185,20 +212,15 @@ cudnnStatus_t cudnnRNNForward(
   if (!s)
     s = sequences(y, y_data, false, &job->y.data);
   if (!s)
-    s = state(job, h, false, hx, &job->hx);
+    s = states(job, h, false, 2, (state_t[]){{hx, &job->hx}, {hy, &job->hy}});
   if (!s)
-    s = state(job, h, false, hy, &job->hy);
-  if (!s)
-    s = state(job, c, true, cx, &job->cx);
-  if (!s)
-    s = state(job, c, true, cy, &job->cy);
+    s = states(job, c, true, 2, (state_t[]){{cx, &job->cx}, {cy, &job->cy}});
   if (!s)
     s = weights(job, weight_bytes, weight_space, &job->weights);
-  if (!s && mode == CUDNN_FWD_MODE_TRAINING)
-    s = reserve(job, reserve_bytes, reserve_space);
-  if (!s && mode == CUDNN_FWD_MODE_TRAINING)
-    s = dropout(job, rnn);
-  return finish(handle, s, job, bytes);
+  return mode == CUDNN_FWD_MODE_INFERENCE
+             ? finish(handle, s, job, bytes)
+             : finish_training(handle, s, rnn, reserve_bytes, reserve_space,
+                               job, bytes);
 }
 
 cudnnStatus_t cudnnRNNBackwardData_v8(
@@ -222,24 +244,15 @@ cudnnStatus_t cudnnRNNBackwardData_v8(
   if (!s)
     s = sequences(x, dx, true, &job->x.gradient);
   if (!s)
-    s = state(job, h, false, hx, &job->hx);
+    s = states(job, h, false, 3,
+               (state_t[]){{hx, &job->hx}, {dhy, &job->dhy}, {dhx, &job->dhx}});
   if (!s)
-    s = state(job, h, false, dhy, &job->dhy);
-  if (!s)
-    s = state(job, h, false, dhx, &job->dhx);
-  if (!s)
-    s = state(job, c, true, cx, &job->cx);
-  if (!s)
-    s = state(job, c, true, dcy, &job->dcy);
-  if (!s)
-    s = state(job, c, true, dcx, &job->dcx);
+    s = states(job, c, true, 3,
+               (state_t[]){{cx, &job->cx}, {dcy, &job->dcy}, {dcx, &job->dcx}});
   if (!s)
     s = weights(job, weight_bytes, weight_space, &job->weights);
-  if (!s)
-    s = reserve(job, reserve_bytes, reserve_space);
-  if (!s)
-    s = dropout(job, rnn);
-  return finish(handle, s, job, bytes);
+  return finish_training(handle, s, rnn, reserve_bytes, reserve_space, job,
+                         bytes);
 }
 
 cudnnStatus_t cudnnRNNBackwardWeights_v8(
@@ -267,11 +280,8 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
     s = state(job, h, false, hx, &job->hx);
   if (!s)
     s = weights(job, weight_bytes, d_weight_space, &job->d_weights);
-  if (!s)
-    s = reserve(job, reserve_bytes, reserve_space);
-  if (!s)
-    s = dropout(job, rnn);
-  return finish(handle, s, job, bytes);
+  return finish_training(handle, s, rnn, reserve_bytes, reserve_space, job,
+                         bytes);
 }
 
 // Nothing is compiled for a batch size.
