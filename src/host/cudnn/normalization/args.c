@@ -55,32 +55,33 @@ static cudnnStatus_t param_view(const host_bn_t *bn,
 
 static bool has_all(host_bn_kind_t kind, const host_bn_call_t *call) {
   // Running values come in pairs, and so do saved ones.
-  if (!call->scale || !call->mean != !call->variance ||
-      !call->saved_mean != !call->saved_invstd)
+  if (!call->params.scale || !call->stats.mean != !call->stats.variance ||
+      !call->stats.saved_mean != !call->stats.saved_invstd)
     return false;
   if (kind == HOST_BN_BACKWARD)
-    return call->alpha_param && call->beta_param && call->dscale && call->dbias;
-  return call->bias && (kind == HOST_BN_TRAINING || call->mean);
+    return call->by.alpha_param && call->by.beta_param && call->params.dscale &&
+           call->params.dbias;
+  return call->params.bias && (kind == HOST_BN_TRAINING || call->stats.mean);
 }
 
 static cudnnStatus_t begin(host_bn_t *bn, host_bn_kind_t kind,
                            const host_bn_call_t *call) {
   const struct cudnnTensorStruct *x = call->x.tensor;
-  REFUSE_IF(!call->alpha || !call->beta || !x ||
-                !host_bn_mode_known(call->mode),
+  REFUSE_IF(!call->by.alpha || !call->by.beta || !x ||
+                !host_bn_mode_known(call->how.mode),
             CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(!(call->epsilon >= CUDNN_BN_MIN_EPSILON), CUDNN_STATUS_BAD_PARAM);
   REFUSE_IF(x->rank < 3, CUDNN_STATUS_BAD_PARAM);
   *bn = (host_bn_t){.kind = kind,
                     .per_activation =
-                        call->mode == CUDNN_BATCHNORM_PER_ACTIVATION,
-                    .alpha = host_scalar(call->alpha, x->type),
-                    .beta = host_scalar(call->beta, x->type),
+                        call->how.mode == CUDNN_BATCHNORM_PER_ACTIVATION,
+                    .alpha = host_scalar(call->by.alpha, x->type),
+                    .beta = host_scalar(call->by.beta, x->type),
                     .epsilon = call->epsilon,
                     .factor = call->factor};
   if (kind == HOST_BN_BACKWARD) {
-    bn->alpha_param = host_scalar(call->alpha_param, x->type);
-    bn->beta_param = host_scalar(call->beta_param, x->type);
+    bn->alpha_param = host_scalar(call->by.alpha_param, x->type);
+    bn->beta_param = host_scalar(call->by.beta_param, x->type);
   }
   return host_view_init(x, call->x.at, &bn->x);
 }
@@ -90,14 +91,15 @@ static cudnnStatus_t params_set(host_bn_t *bn, const host_bn_call_t *call) {
     const struct cudnnTensorStruct *like;
     const void *at;
     host_view_t *to;
-  } param[] = {{call->params, call->scale, &bn->scale},
-               {call->params, call->bias, &bn->bias},
-               {call->params, call->dscale, &bn->dscale},
-               {call->params, call->dbias, &bn->dbias},
-               {call->stats, call->mean, &bn->mean},
-               {call->stats, call->variance, &bn->variance},
-               {call->stats, call->saved_mean, &bn->saved_mean},
-               {call->stats, call->saved_invstd, &bn->saved_invstd}};
+  } param[] = {
+      {call->params.tensor, call->params.scale, &bn->scale},
+      {call->params.tensor, call->params.bias, &bn->bias},
+      {call->params.tensor, call->params.dscale, &bn->dscale},
+      {call->params.tensor, call->params.dbias, &bn->dbias},
+      {call->stats.tensor, call->stats.mean, &bn->mean},
+      {call->stats.tensor, call->stats.variance, &bn->variance},
+      {call->stats.tensor, call->stats.saved_mean, &bn->saved_mean},
+      {call->stats.tensor, call->stats.saved_invstd, &bn->saved_invstd}};
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
   for (size_t i = 0; i < sizeof param / sizeof *param && !status; i++)
     status = param_view(bn, param[i].like, param[i].at, param[i].to);
@@ -114,11 +116,11 @@ cudnnStatus_t host_bn_queue(cudnnHandle_t handle, host_bn_kind_t kind,
   host_bn_t bn;
   cudnnStatus_t status = begin(&bn, kind, call);
   if (!status)
-    status = host_bn_fuse(&bn, call->ops, call->activation);
+    status = host_bn_fuse(&bn, call->how.ops, call->how.activation);
   if (status)
     return status;
   bool back = kind == HOST_BN_BACKWARD;
-  bool adds = call->ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION;
+  bool adds = call->how.ops == CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION;
   const struct {
     bool has;
     host_bn_tensor_t from;
@@ -139,9 +141,9 @@ cudnnStatus_t host_bn_queue(cudnnHandle_t handle, host_bn_kind_t kind,
     status = params_set(&bn, call);
   if (status)
     return status;
-  model.inner = call->params->type;
+  model.inner = call->params.tensor->type;
   status = host_model_check(call->entry,
-                            call->ops == CUDNN_BATCHNORM_OPS_BN
+                            call->how.ops == CUDNN_BATCHNORM_OPS_BN
                                 ? "cudnnBatchNormalization"
                                 : "cudnnBatchNormalization with an activation",
                             &model);

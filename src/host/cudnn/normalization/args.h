@@ -17,18 +17,27 @@ typedef struct {
   const void *at;
 } host_bn_tensor_t;
 
-/* What the entry was called with. Members that it does not have are 0. */
+/* What the entry was called with, in groups that all entries have in this
+ * order. Members that it does not have are 0. */
 typedef struct {
   const char *entry;
-  cudnnBatchNormMode_t mode;
-  cudnnBatchNormOps_t ops;
-  const struct cudnnActivationStruct *activation;
-  const void *alpha, *beta, *alpha_param, *beta_param;
+  struct {
+    cudnnBatchNormMode_t mode;
+    cudnnBatchNormOps_t ops;
+    const struct cudnnActivationStruct *activation;
+  } how;
+  struct {
+    const void *alpha, *beta, *alpha_param, *beta_param;
+  } by;
   host_bn_tensor_t x, y, z, dy, dx, dz;
-  const struct cudnnTensorStruct *params;
-  const void *scale, *bias, *dscale, *dbias;
-  const struct cudnnTensorStruct *stats; /* of the following ones */
-  const void *mean, *variance, *saved_mean, *saved_invstd;
+  struct {
+    const struct cudnnTensorStruct *tensor;
+    const void *scale, *bias, *dscale, *dbias;
+  } params;
+  struct {
+    const struct cudnnTensorStruct *tensor;
+    const void *mean, *variance, *saved_mean, *saved_invstd;
+  } stats;
   double epsilon, factor;
 } host_bn_call_t;
 

@@ -28,19 +28,13 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
     const void *mean, const void *variance, double epsilon) {
   REFUSE_IF(!handle, CUDNN_STATUS_BAD_PARAM);
   const host_bn_call_t call = {.entry = __func__,
-                               .mode = mode,
-                               .ops = CUDNN_BATCHNORM_OPS_BN,
-                               .alpha = alpha,
-                               .beta = beta,
+                               .how = {mode, CUDNN_BATCHNORM_OPS_BN, NULL},
+                               .by = {alpha, beta, NULL, NULL},
                                .x = {x, x_data},
                                .y = {y, y_data},
-                               .scale = scale,
-                               .bias = bias,
-                               .mean = mean,
-                               .variance = variance,
-                               .epsilon = epsilon,
-                               .params = params,
-                               .stats = params};
+                               .params = {params, scale, bias, NULL, NULL},
+                               .stats = {params, mean, variance, NULL, NULL},
+                               .epsilon = epsilon};
   return host_bn_queue(handle, HOST_BN_INFERENCE, &call);
 }
 
@@ -60,24 +54,16 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
   (void)reserve_bytes;
   REFUSE_IF(!handle, CUDNN_STATUS_BAD_PARAM);
   const host_bn_call_t call = {.entry = __func__,
-                               .mode = mode,
-                               .ops = ops,
-                               .activation = activation,
-                               .alpha = alpha,
-                               .beta = beta,
+                               .how = {mode, ops, activation},
+                               .by = {alpha, beta, NULL, NULL},
                                .x = {x, x_data},
                                .y = {y, y_data},
                                .z = {z, z_data},
-                               .scale = scale,
-                               .bias = bias,
-                               .mean = running_mean,
-                               .variance = running_variance,
-                               .saved_mean = saved_mean,
-                               .saved_invstd = saved_invstd,
+                               .params = {params, scale, bias, NULL, NULL},
+                               .stats = {params, running_mean, running_variance,
+                                         saved_mean, saved_invstd},
                                .epsilon = epsilon,
-                               .factor = factor,
-                               .params = params,
-                               .stats = params};
+                               .factor = factor};
   return host_bn_queue(handle, HOST_BN_TRAINING, &call);
 }
 
@@ -113,27 +99,18 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
   (void)reserve;
   (void)reserve_bytes;
   REFUSE_IF(!handle, CUDNN_STATUS_BAD_PARAM);
-  const host_bn_call_t call = {.entry = __func__,
-                               .mode = mode,
-                               .ops = ops,
-                               .activation = activation,
-                               .alpha = alpha,
-                               .beta = beta,
-                               .alpha_param = alpha_param,
-                               .beta_param = beta_param,
-                               .x = {x, x_data},
-                               .y = {y, y_data},
-                               .dy = {dy, dy_data},
-                               .dx = {dx, dx_data},
-                               .dz = {dz, dz_data},
-                               .scale = scale,
-                               .dscale = dscale,
-                               .dbias = dbias,
-                               .saved_mean = saved_mean,
-                               .saved_invstd = saved_invstd,
-                               .epsilon = epsilon,
-                               .params = params,
-                               .stats = params};
+  const host_bn_call_t call = {
+      .entry = __func__,
+      .how = {mode, ops, activation},
+      .by = {alpha, beta, alpha_param, beta_param},
+      .x = {x, x_data},
+      .y = {y, y_data},
+      .dy = {dy, dy_data},
+      .dx = {dx, dx_data},
+      .dz = {dz, dz_data},
+      .params = {params, scale, NULL, dscale, dbias},
+      .stats = {params, NULL, NULL, saved_mean, saved_invstd},
+      .epsilon = epsilon};
   return host_bn_queue(handle, HOST_BN_BACKWARD, &call);
 }
 

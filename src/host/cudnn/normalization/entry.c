@@ -62,20 +62,15 @@ cudnnStatus_t cudnnNormalizationForwardInference(
     return s;
   // cuDNN documents that nothing is fused here.
   REFUSE_IF(ops != CUDNN_NORM_OPS_NORM, CUDNN_STATUS_NOT_SUPPORTED);
-  const host_bn_call_t call = {.entry = __func__,
-                               .mode = (cudnnBatchNormMode_t)mode,
-                               .ops = CUDNN_BATCHNORM_OPS_BN,
-                               .alpha = alpha,
-                               .beta = beta,
-                               .x = {x, x_data},
-                               .y = {y, y_data},
-                               .scale = scale,
-                               .bias = bias,
-                               .mean = mean,
-                               .variance = variance,
-                               .epsilon = epsilon,
-                               .params = params,
-                               .stats = stats};
+  const host_bn_call_t call = {
+      .entry = __func__,
+      .how = {(cudnnBatchNormMode_t)mode, CUDNN_BATCHNORM_OPS_BN, NULL},
+      .by = {alpha, beta, NULL, NULL},
+      .x = {x, x_data},
+      .y = {y, y_data},
+      .params = {params, scale, bias, NULL, NULL},
+      .stats = {stats, mean, variance, NULL, NULL},
+      .epsilon = epsilon};
   return host_bn_queue(handle, HOST_BN_INFERENCE, &call);
 }
 
@@ -97,25 +92,18 @@ cudnnStatus_t cudnnNormalizationForwardTraining(
   cudnnStatus_t s = known(handle, mode, ops, algo, groups);
   if (s)
     return s;
-  const host_bn_call_t call = {.entry = __func__,
-                               .mode = (cudnnBatchNormMode_t)mode,
-                               .ops = (cudnnBatchNormOps_t)ops,
-                               .activation = activation,
-                               .alpha = alpha,
-                               .beta = beta,
-                               .x = {x, x_data},
-                               .y = {y, y_data},
-                               .z = {z, z_data},
-                               .scale = scale,
-                               .bias = bias,
-                               .mean = running_mean,
-                               .variance = running_variance,
-                               .saved_mean = saved_mean,
-                               .saved_invstd = saved_invstd,
-                               .epsilon = epsilon,
-                               .factor = factor,
-                               .params = params,
-                               .stats = stats};
+  const host_bn_call_t call = {
+      .entry = __func__,
+      .how = {(cudnnBatchNormMode_t)mode, (cudnnBatchNormOps_t)ops, activation},
+      .by = {alpha, beta, NULL, NULL},
+      .x = {x, x_data},
+      .y = {y, y_data},
+      .z = {z, z_data},
+      .params = {params, scale, bias, NULL, NULL},
+      .stats = {stats, running_mean, running_variance, saved_mean,
+                saved_invstd},
+      .epsilon = epsilon,
+      .factor = factor};
   return host_bn_queue(handle, HOST_BN_TRAINING, &call);
 }
 
@@ -142,27 +130,18 @@ cudnnStatus_t cudnnNormalizationBackward(
   cudnnStatus_t s = known(handle, mode, ops, algo, groups);
   if (s)
     return s;
-  const host_bn_call_t call = {.entry = __func__,
-                               .mode = (cudnnBatchNormMode_t)mode,
-                               .ops = (cudnnBatchNormOps_t)ops,
-                               .activation = activation,
-                               .alpha = alpha,
-                               .beta = beta,
-                               .alpha_param = alpha_param,
-                               .beta_param = beta_param,
-                               .x = {x, x_data},
-                               .y = {y, y_data},
-                               .dy = {dy, dy_data},
-                               .dx = {dx, dx_data},
-                               .dz = {dz, dz_data},
-                               .scale = scale,
-                               .dscale = dscale,
-                               .dbias = dbias,
-                               .saved_mean = saved_mean,
-                               .saved_invstd = saved_invstd,
-                               .epsilon = epsilon,
-                               .params = params,
-                               .stats = stats};
+  const host_bn_call_t call = {
+      .entry = __func__,
+      .how = {(cudnnBatchNormMode_t)mode, (cudnnBatchNormOps_t)ops, activation},
+      .by = {alpha, beta, alpha_param, beta_param},
+      .x = {x, x_data},
+      .y = {y, y_data},
+      .dy = {dy, dy_data},
+      .dx = {dx, dx_data},
+      .dz = {dz, dz_data},
+      .params = {params, scale, NULL, dscale, dbias},
+      .stats = {stats, NULL, NULL, saved_mean, saved_invstd},
+      .epsilon = epsilon};
   return host_bn_queue(handle, HOST_BN_BACKWARD, &call);
 }
 
