@@ -178,6 +178,16 @@ void tensor_create_like(tensor_t *t, const tensor_t *like) {
   make(t, 0);
 }
 
+tensor_t tensor_vector(cudnnDataType_t type, int count) {
+  tensor_t like = {.type = type,
+                   .rank = 3,
+                   .dim = {1, 1, count},
+                   .stride = {count, count, 1}};
+  tensor_t t;
+  tensor_create_like(&t, &like);
+  return t;
+}
+
 void tensor_destroy(tensor_t *t) {
   OK(cudnnDestroyTensorDescriptor(t->desc));
   OK(cudaFree(t->device));

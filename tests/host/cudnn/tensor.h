@@ -26,6 +26,8 @@ void tensor_create(tensor_t *t, cudnnDataType_t type, int rank, const int *dim,
                    int nans);
 /* The same layout and type, other values. */
 void tensor_create_like(tensor_t *t, const tensor_t *like);
+/* 1 x 1 x count, packed. */
+tensor_t tensor_vector(cudnnDataType_t type, int count);
 void tensor_destroy(tensor_t *t);
 
 /* Writes `value` to the device. */

@@ -157,6 +157,15 @@ static bool edges_known(const cudaGraphEdgeData *edges, size_t count) {
   return true;
 }
 
+static cudaError_t edges_check(cudaGraph_t graph, const cudaGraphNode_t *from,
+                               const cudaGraphNode_t *to,
+                               const cudaGraphEdgeData *edges, size_t count) {
+  if (!graph || (count > 0 && (!from || !to)))
+    return host_result(cudaErrorInvalidValue);
+  return edges_known(edges, count) ? cudaSuccess
+                                   : host_result(cudaErrorNotSupported);
+}
+
 static size_t need_find(const struct CUgraphNode_st *node,
                         cudaGraphNode_t need) {
   size_t i = 0;
@@ -170,10 +179,9 @@ cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
                                      const cudaGraphNode_t *to,
                                      const cudaGraphEdgeData *edgeData,
                                      size_t numDependencies) {
-  if (!graph || (numDependencies > 0 && (!from || !to)))
-    return host_result(cudaErrorInvalidValue);
-  if (!edges_known(edgeData, numDependencies))
-    return host_result(cudaErrorNotSupported);
+  cudaError_t error = edges_check(graph, from, to, edgeData, numDependencies);
+  if (error)
+    return error;
   for (size_t i = 0; i < numDependencies; i++) {
     if (!from[i] || !to[i] || from[i]->graph != graph ||
         to[i]->graph != graph || from[i] == to[i] ||
@@ -190,10 +198,9 @@ cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
                                         const cudaGraphNode_t *to,
                                         const cudaGraphEdgeData *edgeData,
                                         size_t numDependencies) {
-  if (!graph || (numDependencies > 0 && (!from || !to)))
-    return host_result(cudaErrorInvalidValue);
-  if (!edges_known(edgeData, numDependencies))
-    return host_result(cudaErrorNotSupported);
+  cudaError_t error = edges_check(graph, from, to, edgeData, numDependencies);
+  if (error)
+    return error;
   for (size_t i = 0; i < numDependencies; i++) {
     if (!from[i] || !to[i] || to[i]->graph != graph)
       return host_result(cudaErrorInvalidValue);

@@ -97,24 +97,29 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return host_result(error ? error : host_sticky());
 }
 
+// The stream of a question whose answer has room.
+static cudaError_t stream_asked(cudaStream_t stream, const void *answer,
+                                host_stream_t **out) {
+  cudaError_t error = stream_find(stream, out);
+  if (!error && !answer)
+    error = host_result(cudaErrorInvalidValue);
+  return error;
+}
+
 cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags) {
   host_stream_t *found;
-  cudaError_t error = stream_find(hStream, &found);
+  cudaError_t error = stream_asked(hStream, flags, &found);
   if (error)
     return error;
-  if (!flags)
-    return host_result(cudaErrorInvalidValue);
   *flags = host_stream_flags(found);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority) {
   host_stream_t *found;
-  cudaError_t error = stream_find(hStream, &found);
+  cudaError_t error = stream_asked(hStream, priority, &found);
   if (error)
     return error;
-  if (!priority)
-    return host_result(cudaErrorInvalidValue);
   *priority = host_stream_priority(found);
   return cudaSuccess;
 }
@@ -122,22 +127,18 @@ cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority) {
 cudaError_t cudaStreamGetId(cudaStream_t hStream,
                             unsigned long long *streamId) {
   host_stream_t *found;
-  cudaError_t error = stream_find(hStream, &found);
+  cudaError_t error = stream_asked(hStream, streamId, &found);
   if (error)
     return error;
-  if (!streamId)
-    return host_result(cudaErrorInvalidValue);
   *streamId = host_stream_id(found);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device) {
   host_stream_t *found;
-  cudaError_t error = stream_find(hStream, &found);
+  cudaError_t error = stream_asked(hStream, device, &found);
   if (error)
     return error;
-  if (!device)
-    return host_result(cudaErrorInvalidValue);
   *device = 0;
   return cudaSuccess;
 }

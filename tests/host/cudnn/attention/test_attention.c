@@ -33,16 +33,6 @@ typedef struct {
   tensor_t x[PARTS], d[PARTS], residuals, w, dw; /* x[O]: the output */
 } attn_t;
 
-static tensor_t vector(cudnnDataType_t type, int count) {
-  tensor_t like = {.type = type,
-                   .rank = 3,
-                   .dim = {1, 1, count},
-                   .stride = {count, count, 1}};
-  tensor_t t;
-  tensor_create_like(&t, &like);
-  return t;
-}
-
 static int beams(const attn_t *a, int part) {
   return part == K || part == V ? a->k_beam : a->beam;
 }
@@ -118,15 +108,15 @@ static void create(attn_t *a, cudnnDataType_t type, double dropout) {
   for (int i = 0; i < PARTS; i++) {
     describe(a, i);
     int count = a->time[i] * a->batch * beams(a, i) * a->size[i];
-    a->x[i] = vector(type, count);
-    a->d[i] = vector(type, count);
+    a->x[i] = tensor_vector(type, count);
+    a->d[i] = tensor_vector(type, count);
   }
-  a->residuals = vector(type, (int)a->x[Q].count);
+  a->residuals = tensor_vector(type, (int)a->x[Q].count);
   size_t bytes, work;
   OK(cudnnGetMultiHeadAttnBuffers(handle, a->attn, &bytes, &work,
                                   &a->reserve_bytes));
-  a->w = vector(type, (int)(bytes / a->x[Q].unit) + 1);
-  a->dw = vector(type, (int)(bytes / a->x[Q].unit) + 1);
+  a->w = tensor_vector(type, (int)(bytes / a->x[Q].unit) + 1);
+  a->dw = tensor_vector(type, (int)(bytes / a->x[Q].unit) + 1);
   OK(cudaMalloc(&a->reserve, a->reserve_bytes));
 }
 

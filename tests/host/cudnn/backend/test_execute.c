@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/calls.h"
+#include "tests/host/cudnn/backend/descriptor.h"
 #include "tests/unit/harness.h"
 #include "tests/workspace.h"
 
@@ -17,26 +17,6 @@ enum {
 };
 enum { UID_X = 'x', UID_W = 'w', UID_B = 'b', UID_Y = 'y', UID_SCALE = 's' };
 enum { UID_SUM = 'c', UID_SCALED = 'd', UID_BIASED = 'e' };
-
-typedef cudnnBackendDescriptor_t descriptor_t;
-
-static descriptor_t create(cudnnBackendDescriptorType_t kind) {
-  descriptor_t made;
-  OK(cudnnBackendCreateDescriptor(kind, &made));
-  return made;
-}
-
-#define SET(to, name, type, count, from)                                       \
-  OK(cudnnBackendSetAttribute(to, CUDNN_ATTR_##name, CUDNN_TYPE_##type, count, \
-                              from))
-
-/* A child that the program does not need any more. */
-#define GIVE(to, name, child)                                                  \
-  do {                                                                         \
-    descriptor_t child_ = (child);                                             \
-    SET(to, name, BACKEND_DESCRIPTOR, 1, &child_);                             \
-    OK(cudnnBackendDestroyDescriptor(child_));                                 \
-  } while (0)
 
 typedef enum { IN_MEMORY, VIRTUAL, BY_VALUE } place_t;
 

@@ -5,27 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/calls.h"
+#include "tests/host/cudnn/backend/descriptor.h"
 #include "tests/unit/harness.h"
 #include "tests/workspace.h"
-
-typedef cudnnBackendDescriptor_t descriptor_t;
-
-static descriptor_t create(cudnnBackendDescriptorType_t kind) {
-  descriptor_t made;
-  OK(cudnnBackendCreateDescriptor(kind, &made));
-  return made;
-}
-
-#define SET(to, name, type, count, from)                                       \
-  OK(cudnnBackendSetAttribute(to, CUDNN_ATTR_##name, CUDNN_TYPE_##type, count, \
-                              from))
-#define GIVE(to, name, child)                                                  \
-  do {                                                                         \
-    descriptor_t child_ = (child);                                             \
-    SET(to, name, BACKEND_DESCRIPTOR, 1, &child_);                             \
-    OK(cudnnBackendDestroyDescriptor(child_));                                 \
-  } while (0)
 
 /* Packed, last dimension innermost. */
 static descriptor_t tensor(int64_t uid, int type, int rank,

@@ -37,16 +37,6 @@ typedef struct {
   values_t v;
 } net_t;
 
-static tensor_t vector(cudnnDataType_t type, int count) {
-  tensor_t like = {.type = type,
-                   .rank = 3,
-                   .dim = {1, 1, count},
-                   .stride = {count, count, 1}};
-  tensor_t t;
-  tensor_create_like(&t, &like);
-  return t;
-}
-
 static int row_of(const net_t *n, int t, int b) {
   if (n->layout == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED)
     return b * n->time + t;
@@ -138,7 +128,8 @@ static void create(net_t *n, cudnnDataType_t type, double dropout) {
                            &v->dcx, &v->dcy, &v->w,   &v->dw};
   const int count[] = {x, x, y, y, h, h, h, h, c, c, c, c, 0, 0};
   for (int i = 0; i < 14; i++)
-    *all[i] = vector(type, count[i] ? count[i] : (int)(bytes / v->x.unit));
+    *all[i] =
+        tensor_vector(type, count[i] ? count[i] : (int)(bytes / v->x.unit));
 }
 
 static void destroy(net_t *n) {
