@@ -63,7 +63,8 @@ static sdg_status_t wish_read(inspect_t *inspect) {
                     "--mesh data=2,y=4",
                     inspect->split);
   if (inspect->split)
-    return sdg_fail(SDG_E_USAGE, "--split takes N, D, H, W or SEQ, not '%s'",
+    return sdg_fail(SDG_E_USAGE,
+                    "--split takes N, D, H, W, HEADS or SEQ, not '%s'",
                     inspect->split);
   return SDG_OK;
 }
@@ -127,7 +128,7 @@ static const struct argp_option inspect_options[] = {
      "Judge splits over these axes of ranks, as in data=2,y=4, and write rules "
      "for them",
      0},
-    {"split", KEY_SPLIT, "N|D|H|W|SEQ", 0,
+    {"split", KEY_SPLIT, "N|D|H|W|HEADS|SEQ", 0,
      "The dimension for the rules file; with --mesh also N:data,H:y", 0},
     {"view", KEY_VIEW, "shard|whole", 0,
      "The view for the rules file; default: shard, unless something conflicts "
@@ -149,9 +150,10 @@ const struct argp inspect_argp = {
         "each dimension that could be split over 2, 4 and 8 ranks, it says "
         "what the ranks would exchange, how much each would own at least, and "
         "what conflicts with it.\vA split of SEQ splits the tokens of "
-        "multi-head attention, and with them every tensor and product of "
+        "attention, and with them every tensor and product of "
         "matrices that has one dimension of the same length, over one axis or "
-        "over several joined axes. Other splits leave out products of "
+        "over several joined axes. A split of HEADS is about graphs of "
+        "attention alone. Other splits leave out products of "
         "matrices: in the shard view these are computed from each rank's part, "
         "in the whole view every rank computes all of them. Neighbourhood "
         "attention is not examined.\n\nHalo bytes are the bytes that all ranks "
@@ -164,8 +166,9 @@ const struct argp inspect_argp = {
         "cuDNN call that could be seen.\n\nWith --mesh each axis gets one "
         "dimension, and axes of one dimension are joined. The axes' names "
         "decide between equally good splits: n, batch, data and dp mean N; d, "
-        "z and depth D; h, y and height H; w, x and width W; seq, tokens, cp "
-        "and sp SEQ. It prints what each axis does, and which calls gain "
+        "z and depth D; h, y and height H; w, x and width W; heads and tp "
+        "HEADS; seq, tokens, cp and sp SEQ. It prints what each axis does, and "
+        "which calls gain "
         "nothing from it.\n\n  sundog inspect -o net.rules -- ./solver "
         "field.npy out.npy\n  sundog inspect --mesh data=2,y=4 -o net.rules -- "
         "./train"};

@@ -116,6 +116,18 @@ static void attention_put(text_t *text, const sdg_call_t *call) {
   put(text, "},");
 }
 
+static void sight_put(text_t *text, const sdg_call_t *call) {
+  if (sdg_family_dims(call->family) != SDG_FAMILY_HEADS ||
+      !call->sight.is_known)
+    return;
+  put(text, "\"attention\":{");
+  if (call->sight.is_ragged)
+    put(text, "\"ragged\":true},");
+  else
+    put(text, "\"left\":%" PRId64 ",\"right\":%" PRId64 "},", call->sight.left,
+        call->sight.right);
+}
+
 void sdg_inspect_call(const sdg_call_t *call,
                       bool (*knows)(const sdg_call_t *call)) {
   if (!sdg_inspect_record_wanted())
@@ -126,6 +138,7 @@ void sdg_inspect_call(const sdg_call_t *call,
       truth(knows(call)));
   window_put(&text, call);
   attention_put(&text, call);
+  sight_put(&text, call);
   put(&text, "\"operands\":[");
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];

@@ -16,8 +16,9 @@
  * and values are one tensor, and the number of keys before and after each
  * query, -1 if no key limits it. If the windows have no such form:
  * "attention":{"same":true,"ragged":true}. Gradients of parameters have no
- * windows. The first operand of a product of matrices is the product itself,
- * with the extents M, N, K and, if the entry computes several, BATCH.
+ * windows, and graphs of attention no "same". An operand of a product of
+ * matrices is the product itself, with the extents M, N, K and, if the entry
+ * computes several, BATCH.
  *
  * An operand in memory of cudaMallocManaged has "managed":true.
  *

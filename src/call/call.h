@@ -143,6 +143,13 @@ typedef struct sdg_call_window {
       dilation[SDG_DIMS_MAX]; /* pad: before x */
 } sdg_call_window_t;
 
+/* Of attention in a graph: how many keys a query sees before and after its own
+ * position; -1: all. */
+typedef struct sdg_call_sight {
+  bool is_known, is_ragged; /* ragged: lengths in device memory tell */
+  int64_t left, right;
+} sdg_call_sight_t;
+
 /* A captured call. Lives on the caller's stack while the call lasts. */
 typedef struct sdg_call {
   int entry; /* sdg_entry_t of interpose/entries */
@@ -160,7 +167,8 @@ typedef struct sdg_call {
   uint64_t op_generation;
   /* For reports, of a call whose window is in no descriptor; else NULL. */
   const sdg_call_window_t *window;
-  bool is_query; /* an output-size, workspace or algorithm query */
+  sdg_call_sight_t sight; /* for records, of attention in a graph */
+  bool is_query;          /* an output-size, workspace or algorithm query */
   int operands;
   sdg_operand_t operand[SDG_OPERANDS_MAX];
   const sdg_memory_access_t *memory; /* its memory accesses; whole view only */

@@ -218,6 +218,12 @@ static void managed_judge(const seen_call_t *call, candidate_t *out) {
   }
 }
 
+// In the whole view every rank computes all of attention in a graph.
+static bool is_in_full(const seen_call_t *call, sdg_view_t view) {
+  return view == SDG_VIEW_WHOLE &&
+         sdg_family_dims(call->family) == SDG_FAMILY_HEADS;
+}
+
 // Adds the faults of operands and calls that no split divides.
 static void undivided_judge(const seen_call_t *call, candidate_t *out) {
   char name[CANDIDATE_NAME_BYTES];
@@ -257,6 +263,10 @@ sdg_status_t candidate_judge_all(const calls_t *calls, sdg_view_t view,
         candidate_fault(out, "%s hides its tensors (SDG-607)", call->entry);
       else
         out->in_full++;
+      continue;
+    }
+    if (is_in_full(call, view)) {
+      out->aside++;
       continue;
     }
     if (dim == SDG_DIM_SEQ && !call->is_reduction)

@@ -37,6 +37,7 @@ typedef struct companion {
   char match[96], split[16], window[48]; /* window "": no window key */
   int64_t left, right;                   /* of attention, as in seen_call_t */
   bool is_product;                       /* of matrices */
+  bool is_graph;                         /* of attention in a graph */
 } companion_t;
 
 typedef struct candidate {

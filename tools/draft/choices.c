@@ -10,12 +10,12 @@
 
 #include "tools/draft/draft.h"
 
-enum { VIEWS = 2, DIMS = 5, SIZES = 3, SAID_MOST = 4 };
+enum { VIEWS = 2, DIMS = 6, SIZES = 3, SAID_MOST = 4 };
 
 static const sdg_view_t views[VIEWS] = {SDG_VIEW_SHARD, SDG_VIEW_WHOLE};
 // The last one, SEQ, can only be split alone.
-static const sdg_dim_t dims[DIMS] = {SDG_DIM_N, SDG_DIM_D, SDG_DIM_H, SDG_DIM_W,
-                                     SDG_DIM_SEQ};
+static const sdg_dim_t dims[DIMS] = {SDG_DIM_N, SDG_DIM_D,     SDG_DIM_H,
+                                     SDG_DIM_W, SDG_DIM_HEADS, SDG_DIM_SEQ};
 
 bool choices_dim(int index, sdg_dim_t *out_dim) {
   if (index < 0 || index >= DIMS)
@@ -68,10 +68,11 @@ sdg_status_t choices_wish(const char *text, wish_t *wish) {
         dim = dims[i];
     }
     if (dim == SDG_DIM_COUNT)
-      return sdg_fail(SDG_E_USAGE,
-                      "--split takes N, D, H, W or SEQ, with --mesh also "
-                      "N:AXIS,H:AXIS, not '%s'",
-                      text);
+      return sdg_fail(
+          SDG_E_USAGE,
+          "--split takes N, D, H, W, HEADS or SEQ, with --mesh also "
+          "N:AXIS,H:AXIS, not '%s'",
+          text);
     if (seen >> dim & 1)
       return sdg_fail(SDG_E_USAGE,
                       "--split %s names %s twice; over two axes it is "
@@ -103,12 +104,13 @@ static sdg_dim_t dim_meant(const char *axis) {
     const char *name;
     sdg_dim_t dim;
   } names[] = {
-      {"n", SDG_DIM_N},      {"batch", SDG_DIM_N},   {"data", SDG_DIM_N},
-      {"dp", SDG_DIM_N},     {"d", SDG_DIM_D},       {"z", SDG_DIM_D},
-      {"depth", SDG_DIM_D},  {"h", SDG_DIM_H},       {"y", SDG_DIM_H},
-      {"height", SDG_DIM_H}, {"w", SDG_DIM_W},       {"x", SDG_DIM_W},
-      {"width", SDG_DIM_W},  {"seq", SDG_DIM_SEQ},   {"cp", SDG_DIM_SEQ},
-      {"sp", SDG_DIM_SEQ},   {"tokens", SDG_DIM_SEQ}};
+      {"n", SDG_DIM_N},      {"batch", SDG_DIM_N},    {"data", SDG_DIM_N},
+      {"dp", SDG_DIM_N},     {"d", SDG_DIM_D},        {"z", SDG_DIM_D},
+      {"depth", SDG_DIM_D},  {"h", SDG_DIM_H},        {"y", SDG_DIM_H},
+      {"height", SDG_DIM_H}, {"w", SDG_DIM_W},        {"x", SDG_DIM_W},
+      {"width", SDG_DIM_W},  {"seq", SDG_DIM_SEQ},    {"cp", SDG_DIM_SEQ},
+      {"sp", SDG_DIM_SEQ},   {"tokens", SDG_DIM_SEQ}, {"heads", SDG_DIM_HEADS},
+      {"tp", SDG_DIM_HEADS}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcasecmp(axis, names[i].name) == 0)
       return names[i].dim;

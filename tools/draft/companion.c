@@ -123,12 +123,17 @@ static void window_text(const seen_call_t *call, int64_t keys, char *out,
              call->right < 0 ? keys : call->right);
 }
 
+// The legacy function states windows of the rank's piece, so that the section
+// says those of the whole; a graph states masks of the whole.
 static sdg_status_t attention_judge(const seen_call_t *call, int64_t steps,
                                     candidate_t *out) {
   const seen_operand_t *q = call_operand(call, "q"),
                        *k = call_operand(call, "k");
-  companion_t section = {
-      .split = "SEQ", .left = call->left, .right = call->right};
+  bool is_graph = sdg_family_dims(call->family) == SDG_FAMILY_HEADS;
+  companion_t section = {.split = "SEQ",
+                         .left = call->left,
+                         .right = call->right,
+                         .is_graph = is_graph};
   int d = q ? sdg_dim_index(call->family, SDG_DIM_SEQ, q->dims) : -1;
   if (d < 0 || !k || k->dims != q->dims)
     return SDG_OK;
@@ -141,17 +146,27 @@ static sdg_status_t attention_judge(const seen_call_t *call, int64_t steps,
   }
   if (call->is_ragged && out->view == SDG_VIEW_SHARD)
     candidate_fault(out,
-                    "%s: its windows do not have a fixed number of keys before "
-                    "and after each query (SDG-631)",
+                    is_graph ? "%s: which keys its queries see depends on "
+                               "lengths in device memory (SDG-630)"
+                             : "%s: its windows do not have a fixed number of "
+                               "keys before and after each query (SDG-631)",
                     call->entry);
-  snprintf(section.match, sizeof section.match, "SEQ=%" PRId64 " BATCH",
+  if (is_graph && call_operand(call, "lengths"))
+    candidate_doubt(out,
+                    "%s: its section needs 'lengths = piece' or 'lengths = "
+                    "whole' (SDG-630)",
+                    call->entry);
+  snprintf(section.match, sizeof section.match,
+           is_graph ? "BATCH HEADS SEQ=%" PRId64 " HEAD"
+                    : "SEQ=%" PRId64 " BATCH",
            q->extent[d]);
-  if (out->view ==
-      SDG_VIEW_SHARD) // in the whole view the call itself has the windows
+  // In the whole view the call itself has the windows.
+  if (out->view == SDG_VIEW_SHARD && !is_graph)
     window_text(call, q->extent[d], section.window, sizeof section.window);
   if (call->has_windows)
     section_add(out, call, &section);
-  const companion_t *of = section_find(out, section.match);
+  const companion_t *of =
+      is_graph ? &section : section_find(out, section.match);
   return of ? attention_bytes(call, of, steps, out) : SDG_OK;
 }
 
@@ -185,13 +200,14 @@ static const char *dim_name(const seen_call_t *call,
 
 static void product_judge(const seen_call_t *call, const extents_t *tokens,
                           int64_t steps, candidate_t *out) {
-  const seen_operand_t *product = &call->operand[0];
+  const seen_operand_t *product = call_operand(call, "product");
   const seen_operand_t *d_matrix = call_operand(call, "d");
   const seen_operand_t *result = d_matrix ? d_matrix : call_operand(call, "c");
   companion_t section = {.window = "", .is_product = true};
-  int d = tokens_index(product, tokens);
+  int d = product ? tokens_index(product, tokens) : -1;
   size_t used = 0;
-  if (is_ambiguous(call, product, d, out) || product->dims > SDG_SIZES_DIMS)
+  if (product &&
+      (is_ambiguous(call, product, d, out) || product->dims > SDG_SIZES_DIMS))
     return;
   if (d < 0 || !call->has_rule) {
     if (out->view == SDG_VIEW_SHARD)
@@ -248,11 +264,11 @@ sdg_status_t companion_judge(const seen_call_t *call, const extents_t *tokens,
                              int64_t steps, candidate_t *out) {
   switch (sdg_family_dims(call->family)) {
   case SDG_FAMILY_SEQUENCE:
+  case SDG_FAMILY_HEADS:
     return attention_judge(call, steps, out);
   case SDG_FAMILY_PRODUCT:
     product_judge(call, tokens, steps, out);
     break;
-  case SDG_FAMILY_HEADS: // a graph states its windows itself
   case SDG_FAMILY_IMAGE:
     tensors_judge(call, tokens, out);
     break;

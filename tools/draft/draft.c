@@ -11,9 +11,12 @@ const char *view_name(sdg_view_t view) {
   return view == SDG_VIEW_SHARD ? "shard" : "whole";
 }
 
-static bool has_batch(const candidate_t *candidate) {
+// Whether it splits what programs usually split themselves: samples, or heads
+// with their weights.
+static bool is_usual(const candidate_t *candidate) {
   for (int i = 0; i < candidate->splits; i++)
-    if (candidate->split[i].dim == SDG_DIM_N)
+    if (candidate->split[i].dim == SDG_DIM_N ||
+        candidate->split[i].dim == SDG_DIM_HEADS)
       return true;
   return false;
 }
@@ -28,7 +31,7 @@ static bool same_dims(const candidate_t *a, const candidate_t *b) {
 
 // Smaller is better, field by field.
 static bool is_better(const candidate_t *a, const candidate_t *b) {
-  bool a_batch = has_batch(a), b_batch = has_batch(b);
+  bool a_usual = is_usual(a), b_usual = is_usual(b);
   if (a->unused != b->unused)
     return a->unused < b->unused;
   if ((a->faults > 0) != (b->faults > 0))
@@ -37,8 +40,8 @@ static bool is_better(const candidate_t *a, const candidate_t *b) {
     return a->named > b->named;
   if (a->splits != b->splits)
     return a->splits > b->splits;
-  if (a_batch != b_batch)
-    return b_batch;
+  if (a_usual != b_usual)
+    return b_usual;
   if (a->view != b->view && (a->faults == 0 || a->faults == b->faults))
     return a->view == SDG_VIEW_SHARD;
   if (a->faults != b->faults)
@@ -162,6 +165,10 @@ static void companions_write(FILE *file, const candidate_t *c) {
     fprintf(file, "\n[shard tokens-%d]\nmatch = %s\nsplit = %s:%s\n%s", i + 1,
             section->match, section->split, c->split[0].axes,
             view_line(c->view));
+    if (section->is_graph && c->view == SDG_VIEW_SHARD)
+      fprintf(file,
+              "strategy = auto        ; or halo, ring, heads; bytes above "
+              "are those of halo\n");
     if (*section->window)
       fprintf(file, "window = %s\n", section->window);
     if (section->is_product && c->view == SDG_VIEW_SHARD) {

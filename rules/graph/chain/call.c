@@ -8,6 +8,7 @@
 #include "rules/vendor/product.h"
 #include "src/call/range.h"
 #include "src/call/tag.h"
+#include "src/observe/inspect_record.h"
 
 static sdg_family_t family_of(const sdg_graph_pattern_t *pattern) {
   switch (pattern->kind) {
@@ -120,6 +121,24 @@ static sdg_status_t product_init(const sdg_graph_execution_t *execution,
   return SDG_OK;
 }
 
+// Queries and keys are counted from the same element.
+static sdg_call_sight_t sight_of(const sdg_graph_execution_t *execution) {
+  const sdg_graph_pattern_t *p = execution->pattern;
+  sdg_call_sight_t sight = {.is_known = false};
+  sdg_composite_band_t band;
+  if (p->kind != SDG_GRAPH_ATTENTION || !sdg_inspect_record_wanted() ||
+      !sdg_composite_numbers(p->attention, p->graph, execution->pointer, &band))
+    return sight;
+  int64_t shift = band.bottom_right ? band.size_kv - band.size_q : 0;
+  sight.is_known = true;
+  sight.left = band.left ? band.left_bound - 1 - shift : -1;
+  sight.right = band.right ? band.right_bound + shift : -1;
+  sight.is_ragged = (band.bottom_right && band.by_lengths) ||
+                    (band.left && sight.left < 0) ||
+                    (band.right && sight.right < 0);
+  return sight;
+}
+
 sdg_status_t sdg_graph_call_init(const sdg_graph_execution_t *execution,
                                  int entry, cudnnHandle_t handle,
                                  sdg_call_t *out) {
@@ -138,6 +157,7 @@ sdg_status_t sdg_graph_call_init(const sdg_graph_execution_t *execution,
                         sdg_graph_normalises(pattern)
                     ? NULL
                     : &pattern->window;
+  out->sight = sight_of(execution);
   out->is_query = false;
   out->memory = NULL;
   out->result = 0;

@@ -161,6 +161,22 @@ tokens_of_a_transformer_are_drafted() {
   grep '^step' out | awk 'NR == FNR { right[$2] = $4; next }
     { off = ($4 - right[$2]) / $4; if (off * off > 1e-10) exit 1 }' alone -
 }
+masks_of_attention_in_graphs_are_seen() {
+  local mask line left right shift
+  for mask in none causal right left band bottom; do
+    SUNDOG_HOST_MODEL=any run 0 "$sundog" "${inspect[@]}" -- \
+      "$clients/graph_attention" S 5 1 list whole forward new $mask
+    line=$(grep '^5: right: forward' out)
+    # Bounds count columns from a row's, or with the last row at the last column.
+    right=$(sed -n 's/.* r \([0-9]*\).*/\1/p' <<<"$line")
+    left=$(sed -n 's/.* l \([0-9]*\).*/\1/p' <<<"$line")
+    shift=$(sed -n 's/.* s \([0-9]*\)x\([0-9]*\) .*/\2 - \1/p' <<<"$line")
+    [[ $line = *bottom* ]] || shift=0
+    right=${right:+$((right + shift))}
+    left=${left:+$((left - 1 - (shift)))}
+    tr -s ' ' <out | grep -q " 1 attention .* window ${left:-all},${right:-all}$"
+  done
+}
 products_alone_are_said_to_be_left_out() {
   run 125 "$sundog" "${inspect[@]}" -o r.ini -- "$clients/linear" --steps 2
   tr -s ' ' <out | grep -q '^ 2 cublasSgemm_v2 M 32 N 60 K 24 float '
@@ -337,7 +353,7 @@ cases the_solvers_calls_are_seen drafted_rules_run_as_they_are \
   rules_for_the_whole_view_run_as_they_are \
   sums_of_the_program_are_of_the_whole \
   products_of_matrices_are_of_the_whole \
-  tokens_of_a_transformer_are_drafted \
+  tokens_of_a_transformer_are_drafted masks_of_attention_in_graphs_are_seen \
   products_alone_are_said_to_be_left_out products_of_cublas_lt_are_seen \
   the_view_and_dimension_can_be_chosen \
   ranks_and_meshes_that_do_not_fit_are_refused tokens_on_a_mesh_are_drafted \
