@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the examples share: ending where something fails, descriptors, memory.
- */
+/* What the examples share: ending where something fails, descriptors, memory,
+ * files. */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -44,6 +44,22 @@ static inline float *device_floats(size_t count, const float *host) {
   else
     CHECK(cudaMemset(at, 0, count * sizeof *at));
   return at;
+}
+
+/* A float field in a file of NumPy's format, version 1. */
+static inline void field_write(const char *path, const float *at, int rows,
+                               int columns) {
+  char head[118];
+  size_t count = (size_t)rows * (size_t)columns;
+  FILE *file = fopen(path, "wb");
+  require(file != NULL, path, "cannot be written");
+  snprintf(head, sizeof head,
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }",
+           rows, columns);
+  fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file);
+  fprintf(file, "%-117s\n", head);
+  require(fwrite(at, sizeof *at, count, file) == count && fclose(file) == 0,
+          path, "cannot be written");
 }
 
 #endif

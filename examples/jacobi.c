@@ -20,22 +20,6 @@
 
 static const float one = 1, zero = 0, minus = -1;
 
-/* A float field in a file of NumPy's format, version 1. */
-static void field_write(const char *path, const float *at, int rows,
-                        int columns) {
-  char head[118];
-  size_t count = (size_t)rows * (size_t)columns;
-  FILE *file = fopen(path, "wb");
-  require(file != NULL, path, "cannot be written");
-  snprintf(head, sizeof head,
-           "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }",
-           rows, columns);
-  fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file);
-  fprintf(file, "%-117s\n", head);
-  require(fwrite(at, sizeof *at, count, file) == count && fclose(file) == 0,
-          path, "cannot be written");
-}
-
 /* The caller frees what it returns. */
 static float *field_read(const char *path, int *rows, int *columns) {
   unsigned char start[10] = {0};
