@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shard view: finds products whose stated sizes fit two sections, with a
-// different product by each.
+// Shard view: finds products whose sizes fit two sections, with a different
+// product by each.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,9 +17,19 @@ typedef struct reading {
   sdg_split_t split[SDG_DIMS_MAX];
 } reading_t;
 
+static const sdg_operand_t *product_of(const sdg_call_t *call) {
+  return &call->operand[sdg_call_operand(call, SDG_ROLE_PRODUCT)];
+}
+
 static const sdg_tag_vector_t *vector_of(const sdg_call_t *call) {
-  return sdg_tag_vector(call->operand[0].descriptor,
-                        call->operand[0].generation);
+  return sdg_tag_vector(product_of(call)->descriptor,
+                        product_of(call)->generation);
+}
+
+// Whether calls of cuBLAS state sizes, which `sizes =` explains; the sizes of a
+// graph are those of the rank's pieces.
+static bool is_stated(const sdg_call_t *call) {
+  return sdg_family_is(call->family, SDG_FAMILY_STATED);
 }
 
 // Whether the ranks' sizes make one product by this reading. For a [local]
@@ -38,7 +48,8 @@ static sdg_status_t makes_one(const sdg_call_t *call, const reading_t *reading,
 }
 
 static bool all_match(const sdg_call_t *call, const reading_t *reading) {
-  return sdg_place_would(call, 0, reading->section, reading->split).no < 0;
+  int index = sdg_call_operand(call, SDG_ROLE_PRODUCT);
+  return sdg_place_would(call, index, reading->section, reading->split).no < 0;
 }
 
 // Whether the call fits the section on every rank; the reading by which it
@@ -46,16 +57,17 @@ static bool all_match(const sdg_call_t *call, const reading_t *reading) {
 static sdg_status_t fits(const sdg_call_t *call, const sdg_section_t *section,
                          reading_t *out, bool *out_fits) {
   static const sdg_sizes_t unsaid[] = {SDG_SIZES_PIECE, SDG_SIZES_WHOLE};
-  int dims = call->operand[0].dims;
+  int dims = product_of(call)->dims, readings = is_stated(call) ? 2 : 1;
   *out = (reading_t){.section = section};
   *out_fits = false;
   // Also tells whether the product has the dimensions that are split.
   if (!section->is_local &&
       !sdg_place_splits(section, call->family, dims, out->split))
     return SDG_OK;
-  for (int i = 0; i < 2 && !*out_fits; i++) {
-    memset(out->split, 0, sizeof out->split);
-    if (!section->is_local)
+  for (int i = 0; i < readings && !*out_fits; i++) {
+    if (is_stated(call))
+      memset(out->split, 0, sizeof out->split);
+    if (is_stated(call) && !section->is_local)
       sdg_sizes_added(section, dims, unsaid[i], out->split);
     if (all_match(call, out))
       SDG_TRY(makes_one(call, out, out_fits));
@@ -75,12 +87,24 @@ static bool names(const sdg_section_t *section, int dim) {
   return false;
 }
 
+// The axes over which the results are added.
+static sdg_axes_t added_over(const sdg_call_t *call, const reading_t *reading) {
+  int k = sdg_dim_index(call->family, SDG_DIM_K, product_of(call)->dims);
+  return reading->section->is_local
+             ? 0
+             : reading->section->sum_axes &
+                   sdg_split_all_axes(&reading->split[k]);
+}
+
 // Whether the later pattern names a dimension in which the readings differ, and
 // so does the first one if it is that of a [local] section.
 static bool are_two(const sdg_call_t *call, const reading_t *first,
                     const reading_t *later) {
   const sdg_tag_vector_t *vector = vector_of(call);
   bool by_first = !first->section->is_local, by_later = false;
+  // Of a graph's M, N and BATCH a wrong reading computes what is asked for.
+  if (!is_stated(call) && added_over(call, first) == added_over(call, later))
+    return false;
   for (int r = 0; r < vector->ranks; r++) {
     int64_t a[SDG_DIMS_MAX], b[SDG_DIMS_MAX];
     sdg_place_extents(vector, first->split, r, a);
@@ -150,5 +174,28 @@ sdg_status_t sdg_sizes_once(const sdg_call_t *call, const sdg_rules_t *rules,
     if (fit && are_two(call, &first, &later))
       return two_fail(call, &first, &later);
   }
+  return SDG_OK;
+}
+
+sdg_status_t sdg_sizes_everywhere(const sdg_call_t *call,
+                                  const sdg_rules_t *rules,
+                                  const sdg_section_t **io_section,
+                                  sdg_seen_t *io_seen) {
+  const sdg_section_t *end = rules->section + rules->sections;
+  reading_t reading;
+  bool fit = false;
+  if (io_seen->no < 0 || (*io_section)->is_local)
+    return SDG_OK;
+  // By its other reading, if it does not say what sizes are.
+  SDG_TRY(fits(call, *io_section, &reading, &fit));
+  if (fit)
+    return SDG_OK;
+  for (const sdg_section_t *s = *io_section + 1; s < end && !fit; s++) {
+    SDG_TRY(fits(call, s, &reading, &fit));
+    if (fit)
+      *io_section = s;
+  }
+  if (fit)
+    io_seen->no = -1;
   return SDG_OK;
 }

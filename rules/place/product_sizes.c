@@ -57,8 +57,9 @@ void sdg_sizes_added(const sdg_section_t *section, int dims, sdg_sizes_t unsaid,
 }
 
 static const sdg_tag_vector_t *vector_of(const sdg_call_t *call) {
-  return sdg_tag_vector(call->operand[0].descriptor,
-                        call->operand[0].generation);
+  const sdg_operand_t *product =
+      &call->operand[sdg_call_operand(call, SDG_ROLE_PRODUCT)];
+  return sdg_tag_vector(product->descriptor, product->generation);
 }
 
 sdg_status_t sdg_sizes_part(const sdg_call_t *call, int dim, sdg_axes_t axes,

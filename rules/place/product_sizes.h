@@ -5,7 +5,7 @@
 #ifndef SDG_RULES_PLACE_PRODUCT_SIZES_H
 #define SDG_RULES_PLACE_PRODUCT_SIZES_H
 
-#include "rules/file/file.h"
+#include "rules/place/place.h"
 #include "src/call/call.h"
 #include "src/geometry/placement.h"
 
@@ -34,9 +34,18 @@ sdg_status_t sdg_sizes_said(const sdg_call_t *call,
 sdg_status_t sdg_sizes_missed(const sdg_call_t *call,
                               const sdg_rules_t *rules) SDG_MUST_CHECK;
 
+/* `io_section` is the first one that matches on some rank. If it does not on
+ * others (which then state different sizes of a dimension that it does not
+ * split), a later section that matches on all ranks takes its place. */
+sdg_status_t sdg_sizes_everywhere(const sdg_call_t *call,
+                                  const sdg_rules_t *rules,
+                                  const sdg_section_t **io_section,
+                                  sdg_seen_t *io_seen) SDG_MUST_CHECK;
+
 /* `section` is the first one that matches the call. SDG_E_PRODUCT_TWICE if a
  * later section also matches, and the call would be a product of other sizes by
- * that one, in a dimension that its pattern names. */
+ * that one, in a dimension that its pattern names; of graphs, only if the
+ * ranks' results are added by one of the two. */
 sdg_status_t sdg_sizes_once(const sdg_call_t *call, const sdg_rules_t *rules,
                             const sdg_section_t *section) SDG_MUST_CHECK;
 

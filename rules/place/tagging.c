@@ -279,11 +279,13 @@ static sdg_status_t pieces_check(const sdg_call_t *call,
 static sdg_status_t product_check(const sdg_call_t *call,
                                   const sdg_rules_t *rules,
                                   const sdg_section_t *section, bool labelled) {
-  if (!sdg_family_is(call->family, SDG_FAMILY_STATED))
-    return section->is_local ? SDG_OK : pieces_check(call, section);
+  bool stated = sdg_family_is(call->family, SDG_FAMILY_STATED);
   if (!section->is_local)
-    SDG_TRY(sdg_sizes_said(call, section));
-  return labelled ? SDG_OK : sdg_sizes_once(call, rules, section);
+    SDG_TRY(stated ? sdg_sizes_said(call, section)
+                   : pieces_check(call, section));
+  // In the whole view a graph's sizes are the whole's.
+  bool one = !stated && rules->view == SDG_VIEW_WHOLE;
+  return labelled || one ? SDG_OK : sdg_sizes_once(call, rules, section);
 }
 
 sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
@@ -323,6 +325,8 @@ sdg_status_t sdg_tagging_derive(const sdg_call_t *call,
     sdg_seen_t seen;
     lead = i;
     found = sdg_place_section(call, i, rules, &seen);
+    if (found && product)
+      SDG_TRY(sdg_sizes_everywhere(call, rules, &found, &seen));
     SDG_TRY(seen_check(call, i, found, seen));
     if (found && product)
       SDG_TRY(product_check(call, rules, found, labelled >= 0));

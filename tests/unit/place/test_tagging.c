@@ -149,24 +149,37 @@ START_TEST(a_descriptor_passes_only_where_no_section_can_match) {
 }
 END_TEST
 
-// Products with BATCH 5, M 2, N 60, and these K on the ranks.
-static void product_expect(const int64_t *k, const char *text,
-                           const char *expected) {
-  static const int64_t n[] = {60, 60, 60}, batch[] = {5, 5, 5};
-  sdg_call_t call = {.entry_name = "cublasSgemmStridedBatched",
-                     .family = SDG_FAMILY_MATMUL};
+// Products with BATCH 5, M 2, and these N and K on the ranks.
+static void sizes_expect(sdg_family_t family, const int64_t *n,
+                         const int64_t *k, const char *text,
+                         const char *expected) {
+  static const int64_t batch[] = {5, 5, 5};
+  bool graph = family == SDG_FAMILY_MATMUL_GRAPH;
+  sdg_call_t call = {.entry_name =
+                         graph ? "matmul+add" : "cublasSgemmStridedBatched",
+                     .family = family};
   sdg_tagging_t tagging = {0};
   sdg_rules_t rules;
   const char *section;
+  if (graph) // the product comes behind the graph's tensors
+    agreed_add(&call, SDG_ROLE_A, batch, batch, batch);
   agreed_add(&call, SDG_ROLE_PRODUCT, n, k, batch);
   agreed_rules(text, &rules);
   sdg_status_t status = derive(&call, &rules, &section, &tagging);
   REQUIRE_MSG(strcmp(section, expected) == 0, "%s instead of %s: %s, by %s",
               section, expected, sdg_last_error(), text);
-  REQUIRE(status == SDG_OK || status == SDG_E_PRODUCT_TWICE);
+  REQUIRE(status == SDG_OK || status == SDG_E_PRODUCT_TWICE ||
+          status == SDG_E_EXTENTS);
   if (status == SDG_OK)
     sdg_tagging_fini(&tagging);
   sdg_rules_fini(&rules);
+}
+
+// With N 60.
+static void product_expect(const int64_t *k, const char *text,
+                           const char *expected) {
+  static const int64_t n[] = {60, 60, 60};
+  sizes_expect(SDG_FAMILY_MATMUL, n, k, text, expected);
 }
 
 #define DOWN "[shard down]\nmatch = N=60 K=48\nsplit = K\nsizes = piece\n"
@@ -236,6 +249,88 @@ START_TEST(sizes_that_two_sections_read_differently_fail) {
 }
 END_TEST
 
+// Gradients of weights, and tokens times weights: their sizes are alike on a
+// rank with 16 tokens. Linear layers have N=60 and K=16.
+#define GRADIENT "[shard gradient]\nmatch = N=60 K\nsplit = K\nsizes = piece\n"
+
+static void graphs_body(int rank) {
+  static const int64_t n[] = {60, 60, 60}, k[] = {16, 16, 16},
+                       pieces[] = {16, 20, 12};
+  static const char *const failing[] = {
+      GRADIENT "[shard linear]\nmatch = M N=60 K=16\nsplit = M\n",
+      GRADIENT "[local linear]\nmatch = M N=60 K=16\n",
+      "[shard linear]\nop = matmul\nsplit = N\n" GRADIENT
+      "[shard other]\nmatch = K=48\nsplit = K\nsizes = piece\n",
+  };
+  static const struct {
+    const char *text, *section;
+  } passing[] = {
+      // Nothing is added by either.
+      {"[shard a]\nop = matmul\nsplit = M\n"
+       "[shard b]\nmatch = M N=180 K\nsplit = N\n",
+       "a"},
+      {"[shard a]\nop = matmul\nsplit = M\n"
+       "[shard b]\nmatch = M N K=48\nsplit = K\nsizes = piece\nsum = no\n",
+       "a"},
+      // The other section is for other calls, or says no number.
+      {GRADIENT "[shard linear]\nmatch = M N=60 K=16\nop = cublas*\n"
+                "split = M\n",
+       "gradient"},
+      {GRADIENT "[shard linear]\nop = matmul\nsplit = M\n", "gradient"},
+  };
+  (void)rank;
+  for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
+    sizes_expect(SDG_FAMILY_MATMUL_GRAPH, n, k, failing[i], "failed");
+    REQUIRE_MSG(strstr(sdg_last_error(), "SDG-624"), "%zu: %s", i,
+                sdg_last_error());
+    REQUIRE_MSG(i > 0 || strstr(sdg_last_error(), "M 6 = 2+2+2, N 60, K 16"),
+                "%s", sdg_last_error());
+  }
+  for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+    sizes_expect(SDG_FAMILY_MATMUL_GRAPH, n, k, passing[i].text,
+                 passing[i].section);
+  sizes_expect(SDG_FAMILY_MATMUL_GRAPH, n, pieces, failing[0], "gradient");
+}
+
+START_TEST(graphs_that_two_sections_add_differently_fail) {
+  fake_cuda_ranks_run("y=3", graphs_body);
+}
+END_TEST
+
+static void somewhere_body(int rank) {
+  static const int64_t n[] = {60, 40, 20}, same_n[] = {60, 60, 60},
+                       k[] = {16, 16, 16}, other_k[] = {16, 20, 12};
+  static const char only[] =
+      "[shard some]\nmatch = N=60 K\nsplit = K\nsizes = piece\n";
+  static const char both[] =
+      "[shard some]\nmatch = N=60 K\nsplit = K\nsizes = piece\n"
+      "[shard not]\nmatch = N=7\nop = matmul\nsplit = N\nsizes = piece\n"
+      "[shard all]\nmatch = M N=120 K=16\nop = matmul\nsplit = N\n"
+      "sizes = piece\n";
+  static const sdg_family_t families[] = {SDG_FAMILY_MATMUL,
+                                          SDG_FAMILY_MATMUL_GRAPH};
+  (void)rank;
+  for (int i = 0; i < 2; i++) {
+    sizes_expect(families[i], n, k, both, "all");
+    sizes_expect(families[i], same_n, other_k, both, "some");
+    sizes_expect(families[i], n, k, only, "failed");
+    REQUIRE(strstr(sdg_last_error(), "rank 0 but not on rank 2"));
+    // By no section the ranks have one product.
+    sizes_expect(families[i], n, other_k, both, "failed");
+    REQUIRE(strstr(sdg_last_error(), "rank 0 but not on rank 2"));
+    sizes_expect(families[i], n, k,
+                 "[local some]\nmatch = M N=60\n"
+                 "[shard all]\nmatch = M N=120 K=16\nop = matmul\nsplit = N\n"
+                 "sizes = piece\n",
+                 "failed");
+  }
+}
+
+START_TEST(a_section_that_fits_some_ranks_sizes_only_is_passed_over) {
+  fake_cuda_ranks_run("y=3", somewhere_body);
+}
+END_TEST
+
 static void coordinates_body(int rank) {
   sdg_rules_t rules;
   sdg_tagging_t tagging = {0};
@@ -279,6 +374,9 @@ int main(void) {
   tcase_add_test(cases, coordinates_are_split_like_their_tensor);
   tcase_add_test(cases, a_descriptor_passes_only_where_no_section_can_match);
   tcase_add_test(cases, sizes_that_two_sections_read_differently_fail);
+  tcase_add_test(cases, graphs_that_two_sections_add_differently_fail);
+  tcase_add_test(cases,
+                 a_section_that_fits_some_ranks_sizes_only_is_passed_over);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
