@@ -12,7 +12,7 @@ build_t build_config_again(build_t graph, build_t config);
 /* The plan, written as text and read again. */
 build_t build_through_text(cudnnHandle_t handle, build_t plan);
 
-enum { BUILD_WARM_TENSORS = 16 };
+enum { BUILD_WARM_TENSORS = 24 };
 /* As cudnn-frontend warms up what it has read: an execution in a capture that
  * is thrown away, with one pointer for all tensors, whose status does not
  * matter. */

@@ -160,6 +160,7 @@ typedef struct {
   build_t graph;
   const int64_t *uids;
   void **pointers;
+  const bool *by_value; /* the pointer is one of the host, to 8 bytes */
   int64_t count;
 } made_t;
 made_t graph_make(cudnnHandle_t handle, const case_t *c);

@@ -317,5 +317,5 @@ made_t graph_make(cudnnHandle_t handle, const case_t *c) {
   else
     one(&m);
   return (made_t){draft_graph(&draft, handle, c->order == SHUFFLED), draft.uid,
-                  draft.pointer, draft.count};
+                  draft.pointer, draft.by_value, draft.count};
 }

@@ -43,6 +43,7 @@ int draft_number(draft_t *d, cudnnDataType_t type, double value) {
   int32_t whole = type == CUDNN_DATA_INT32 ? (int32_t)value : 0;
   memcpy(&d->number[t], type == CUDNN_DATA_INT32 ? (void *)&whole : &single,
          sizeof single);
+  d->by_value[d->count] = true;
   pointer_add(d, t, &d->number[t]);
   return t;
 }

@@ -19,6 +19,7 @@ typedef struct {
   int tensors, count; /* count: those with memory or a value */
   int64_t uid[DRAFT_TENSORS];
   void *pointer[DRAFT_TENSORS];
+  bool by_value[DRAFT_TENSORS];
   double number[DRAFT_TENSORS]; /* room for one by value */
   draft_op_t op[DRAFT_OPS];
   int ops;

@@ -2,11 +2,6 @@
 // The ops of networks, each a graph.
 #include "tests/clients/graphs/nets/model.h"
 
-static void end(model_t *m, sketch_t *s) {
-  CHECK(m->ops == MODEL_OPS);
-  m->op[m->ops++] = op_make(&m->net, s);
-}
-
 static const build_window_t halves = {
     .dims = 2, .size = {2, 2}, .stride = {2, 2}};
 
@@ -42,17 +37,28 @@ void model_conv(model_t *m, const tensor_t *x, const parameter_t *w,
   sketch_conv(&s, BUILD_FORWARD, 1, padding_of(w), sketch_tensor(&s, x),
               sketch_tensor(&s, w->at), from);
   finish(&s, from, bias, z, relu, y);
-  end(m, &s);
+  model_end(m, &s);
+}
+
+void model_patch(model_t *m, const tensor_t *x, const parameter_t *w,
+                 const parameter_t *bias, const tensor_t *y) {
+  sketch_t s = {0};
+  build_t from = sketch_between(&s, y->dim);
+  sketch_conv(&s, BUILD_FORWARD, 2, 0, sketch_tensor(&s, x),
+              sketch_tensor(&s, w->at), from);
+  finish(&s, from, bias, NULL, false, y);
+  model_end(m, &s);
 }
 
 void model_rise(model_t *m, const tensor_t *x, const parameter_t *w,
-                const parameter_t *bias, const tensor_t *z, const tensor_t *y) {
+                const parameter_t *bias, const tensor_t *z, bool relu,
+                const tensor_t *y) {
   sketch_t s = {0};
   build_t from = sketch_between(&s, y->dim);
   sketch_conv(&s, BUILD_DATA, 2, 0, from, sketch_tensor(&s, w->at),
               sketch_tensor(&s, x));
-  finish(&s, from, bias, z, true, y);
-  end(m, &s);
+  finish(&s, from, bias, z, relu, y);
+  model_end(m, &s);
 }
 
 void model_pool(model_t *m, const tensor_t *x, const tensor_t *y,
@@ -61,7 +67,7 @@ void model_pool(model_t *m, const tensor_t *x, const tensor_t *y,
   sketch_add(&s, build_pool(CUDNN_RESAMPLE_MAXPOOL, &halves,
                             sketch_tensor(&s, x), sketch_tensor(&s, y),
                             indices ? sketch_tensor(&s, indices) : NULL));
-  end(m, &s);
+  model_end(m, &s);
 }
 
 // ---- backward --------------------------------------------------------------
@@ -75,7 +81,7 @@ void model_pool_back(model_t *m, const tensor_t *dy, const tensor_t *indices,
                                  indices ? NULL : sketch_tensor(&s, x),
                                  indices ? NULL : sketch_tensor(&s, y),
                                  sketch_tensor(&s, dx)));
-  end(m, &s);
+  model_end(m, &s);
 }
 
 void model_relu_back(model_t *m, const tensor_t *dy, const tensor_t *y,
@@ -84,7 +90,7 @@ void model_relu_back(model_t *m, const tensor_t *dy, const tensor_t *y,
   build_t from = sketch_tensor(&s, dy), of = sketch_tensor(&s, y);
   sketch_add(&s, build_pointwise_back(CUDNN_POINTWISE_RELU_BWD, from, of,
                                       sketch_tensor(&s, dx)));
-  end(m, &s);
+  model_end(m, &s);
 }
 
 static void filter_back(model_t *m, int64_t stride, int64_t padding,
@@ -94,7 +100,7 @@ static void filter_back(model_t *m, int64_t stride, int64_t padding,
   build_t from = sketch_tensor(&s, x), by = sketch_tensor(&s, dy);
   sketch_conv(&s, BUILD_FILTER, stride, padding, from, sketch_tensor(&s, dw),
               by);
-  end(m, &s);
+  model_end(m, &s);
 }
 
 void model_conv_back(model_t *m, const tensor_t *x, const parameter_t *w,
@@ -112,7 +118,13 @@ void model_conv_back(model_t *m, const tensor_t *x, const parameter_t *w,
     sketch_add(&s,
                build_pointwise(CUDNN_POINTWISE_ADD, to, sketch_tensor(&s, add),
                                sketch_tensor(&s, dx)));
-  end(m, &s);
+  model_end(m, &s);
+}
+
+void model_patch_back(model_t *m, const tensor_t *x, const parameter_t *w,
+                      const parameter_t *bias, const tensor_t *dy) {
+  filter_back(m, 2, 0, x, dy, w->grad);
+  model_sum(m, dy, bias->grad);
 }
 
 void model_rise_back(model_t *m, const tensor_t *x, const parameter_t *w,
@@ -123,7 +135,7 @@ void model_rise_back(model_t *m, const tensor_t *x, const parameter_t *w,
   sketch_t s = {0};
   build_t from = sketch_tensor(&s, dy), of = sketch_tensor(&s, w->at);
   sketch_conv(&s, BUILD_FORWARD, 2, 0, from, of, sketch_tensor(&s, dx));
-  end(m, &s);
+  model_end(m, &s);
 }
 
 // ---- without a window ------------------------------------------------------
@@ -134,7 +146,7 @@ void model_pointwise(model_t *m, cudnnPointwiseMode_t mode, const tensor_t *x,
   build_t from = sketch_tensor(&s, x);
   sketch_add(&s, build_pointwise(mode, from, b ? sketch_tensor(&s, b) : NULL,
                                  sketch_tensor(&s, y)));
-  end(m, &s);
+  model_end(m, &s);
 }
 
 void model_sum(model_t *m, const tensor_t *x, const tensor_t *y) {
@@ -142,7 +154,7 @@ void model_sum(model_t *m, const tensor_t *x, const tensor_t *y) {
   build_t from = sketch_tensor(&s, x);
   sketch_add(
       &s, build_reduction(CUDNN_REDUCE_TENSOR_ADD, from, sketch_tensor(&s, y)));
-  end(m, &s);
+  model_end(m, &s);
 }
 
 void model_loss(model_t *m, const tensor_t *x, const tensor_t *right,
@@ -154,7 +166,7 @@ void model_loss(model_t *m, const tensor_t *x, const tensor_t *right,
   sketch_add(&s, build_pointwise(CUDNN_POINTWISE_MUL, off, off, square));
   sketch_add(&s, build_reduction(CUDNN_REDUCE_TENSOR_ADD, square,
                                  sketch_tensor(&s, sum)));
-  end(m, &s);
+  model_end(m, &s);
 }
 
 void model_steps(model_t *m, const tensor_t *rate) {
@@ -169,6 +181,6 @@ void model_steps(model_t *m, const tensor_t *rate) {
                                sketch_tensor(&s, rate), step));
     sketch_add(&s, build_pointwise(CUDNN_POINTWISE_SUB, from, step,
                                    sketch_tensor(&s, &next)));
-    end(m, &s);
+    model_end(m, &s);
   }
 }

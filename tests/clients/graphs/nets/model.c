@@ -7,9 +7,11 @@
 
 #include "tests/clients/graphs/tag.h"
 
+__extension__ typedef _Float16 half_t;
+
 // ---- the program's words ---------------------------------------------------
 
-static const char *value_of(int words, char **word, const char *name) {
+const char *model_word(int words, char **word, const char *name) {
   for (int i = 1; i + 1 < words; i++)
     if (strcmp(word[i], name) == 0)
       return word[i + 1];
@@ -35,7 +37,8 @@ static void pieces_take(model_t *m, int words, char **word) {
   int left = all ? 0 : atoi(rank);
   for (int d = BUILD_DIMS - 1; d >= 0; d--) {
     int64_t piece[PIECES_MAX] = {d == 0 ? 2 : 16};
-    int count = name[d] ? pieces_of(value_of(words, word, name[d]), piece) : 0;
+    int count =
+        name[d] ? pieces_of(model_word(words, word, name[d]), piece) : 0;
     count = count ? count : 1;
     for (int i = 0; i < count; i++) {
       m->first[d] += !all && i < left % count ? piece[i] : 0;
@@ -47,9 +50,12 @@ static void pieces_take(model_t *m, int words, char **word) {
 }
 
 void model_init(model_t *m, int words, char **word) {
-  const char *manner = value_of(words, word, "--manner");
-  const char *steps = value_of(words, word, "--steps");
-  *m = (model_t){.steps = steps ? atoi(steps) : 4};
+  const char *manner = model_word(words, word, "--manner");
+  const char *steps = model_word(words, word, "--steps");
+  const char *type = model_word(words, word, "--type");
+  *m = (model_t){.steps = steps ? atoi(steps) : 4,
+                 .real = type && strcmp(type, "half") == 0 ? CUDNN_DATA_HALF
+                                                           : CUDNN_DATA_FLOAT};
   m->net.manner = !manner || manner[0] == 't' ? MANNER_TORCH
                   : manner[0] == 'b'          ? MANNER_BENCHMARK
                                               : MANNER_XLA;
@@ -91,6 +97,12 @@ tensor_t *model_number(model_t *m, float value) {
   return keep(m, tensor_number(value));
 }
 
+tensor_t *model_number_like(model_t *m, const void *value) {
+  int64_t room;
+  memcpy(&room, value, sizeof room);
+  return keep(m, tensor_count(room));
+}
+
 // Between -1 and 1.
 static float value_at(uint64_t place, unsigned seed) {
   uint64_t mixed =
@@ -100,26 +112,61 @@ static float value_at(uint64_t place, unsigned seed) {
   return (float)(mixed >> 40) / (float)(1 << 23) - 1;
 }
 
+static size_t bytes_of(const tensor_t *t) {
+  return (size_t)tensor_elements(t) *
+         (t->type == CUDNN_DATA_HALF ? sizeof(half_t) : sizeof(float));
+}
+
 static void write_to(const tensor_t *t, const float *from) {
-  CHECK(cudaMemcpy(t->at, from, (size_t)tensor_elements(t) * sizeof *from,
+  half_t *half = NULL;
+  if (t->type == CUDNN_DATA_HALF) {
+    half = malloc(bytes_of(t));
+    CHECK(!half);
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+      half[i] = (half_t)from[i];
+  }
+  CHECK(cudaMemcpy(t->at, half ? (const void *)half : from, bytes_of(t),
                    cudaMemcpyHostToDevice));
+  free(half);
 }
 
 static float *read_from(const tensor_t *t) {
-  size_t bytes = (size_t)tensor_elements(t) * sizeof(float);
-  float *to = malloc(bytes);
-  CHECK(!to);
+  float *to = malloc((size_t)tensor_elements(t) * sizeof *to);
+  half_t *half = malloc(bytes_of(t));
+  bool is_half = t->type == CUDNN_DATA_HALF;
+  CHECK(!to || !half);
   CHECK(cudaDeviceSynchronize());
-  CHECK(cudaMemcpy(to, t->at, bytes, cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy(is_half ? (void *)half : to, t->at, bytes_of(t),
+                   cudaMemcpyDeviceToHost));
+  for (int64_t i = 0; i < tensor_elements(t) && is_half; i++)
+    to[i] = (float)half[i];
+  free(half);
   return to;
+}
+
+static parameter_t *parameter_make(model_t *m, int64_t k, int64_t c, int64_t r,
+                                   int64_t s) {
+  CHECK(m->parameters == MODEL_PARAMETERS);
+  parameter_t *p = &m->parameter[m->parameters++];
+  *p = (parameter_t){model_tensor(m, m->real, k, c, r, s),
+                     model_tensor(m, m->real, k, c, r, s)};
+  return p;
+}
+
+parameter_t *model_constants(model_t *m, int64_t channels, float value) {
+  parameter_t *p = parameter_make(m, 1, channels, 1, 1);
+  float *values = malloc((size_t)channels * sizeof *values);
+  CHECK(!values);
+  for (int64_t i = 0; i < channels; i++)
+    values[i] = value;
+  write_to(p->at, values);
+  free(values);
+  return p;
 }
 
 parameter_t *model_parameter(model_t *m, int64_t k, int64_t c, int64_t r,
                              int64_t s) {
-  CHECK(m->parameters == MODEL_PARAMETERS);
-  parameter_t *p = &m->parameter[m->parameters++];
-  *p = (parameter_t){model_tensor(m, CUDNN_DATA_FLOAT, k, c, r, s),
-                     model_tensor(m, CUDNN_DATA_FLOAT, k, c, r, s)};
+  parameter_t *p = parameter_make(m, k, c, r, s);
   int64_t count = tensor_elements(p->at);
   float *value = malloc((size_t)count * sizeof *value);
   CHECK(!value);
@@ -155,6 +202,11 @@ void model_tag_local(const tensor_t *t) {
 }
 
 // ---- running ---------------------------------------------------------------
+
+void model_end(model_t *m, sketch_t *s) {
+  CHECK(m->ops == MODEL_OPS);
+  m->op[m->ops++] = op_make(&m->net, s);
+}
 
 void model_run(model_t *m) {
   for (int i = 0; i < m->ops; i++)

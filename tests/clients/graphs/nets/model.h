@@ -6,7 +6,7 @@
 
 #include "tests/clients/graphs/nets/sketch.h"
 
-enum { MODEL_OPS = 96, MODEL_TENSORS = 128, MODEL_PARAMETERS = 24 };
+enum { MODEL_OPS = 256, MODEL_TENSORS = 512, MODEL_PARAMETERS = 64 };
 
 typedef struct parameter {
   tensor_t *at, *grad;
@@ -14,6 +14,7 @@ typedef struct parameter {
 
 typedef struct model {
   net_t net;
+  cudnnDataType_t real; /* of parameters and what is computed with them */
   op_t op[MODEL_OPS];
   tensor_t *tensor[MODEL_TENSORS]; /* owned */
   parameter_t parameter[MODEL_PARAMETERS];
@@ -23,7 +24,7 @@ typedef struct model {
 } model_t;
 
 /* Reads the program's words:
- *   [--manner torch|benchmark|xla] [--steps N]
+ *   [--manner torch|benchmark|xla] [--steps N] [--type half]
  *   [--n LIST] [--h LIST] [--w LIST]
  * A list, "12,4,8", has the extents of pieces. With LAYER_VIEW=shard in the
  * environment rank SUNDOG_RANK has its piece, row-major over lists; otherwise
@@ -35,14 +36,25 @@ tensor_t *model_tensor(model_t *m, cudnnDataType_t type, int64_t n, int64_t c,
                        int64_t h, int64_t w);
 tensor_t *model_like(model_t *m, const tensor_t *t);
 tensor_t *model_number(model_t *m, float value);
+/* Of any type, from 8 bytes that it is at the beginning of. */
+tensor_t *model_number_like(model_t *m, const void *value);
 /* A parameter with a value for each place, and its gradient's memory. */
 parameter_t *model_parameter(model_t *m, int64_t k, int64_t c, int64_t r,
                              int64_t s);
+/* One number for each channel, all alike. */
+parameter_t *model_constants(model_t *m, int64_t channels, float value);
 /* Writes values that depend on places in the whole. The tensor has 1/shrink of
  * the input's rows and columns; 0: one of each. */
 void model_fill(const model_t *m, const tensor_t *t, int shrink, unsigned seed);
 
+/* The value of a word of the program, as in "--name value"; NULL: it has none.
+ */
+const char *model_word(int words, char **word, const char *name);
+
 /* ---- ops, at the end of the list ---- */
+
+/* Makes an op of the sketch, which it ends. */
+void model_end(model_t *m, sketch_t *s);
 
 /* y = relu(conv(x, w) + bias + z); z may be NULL. */
 void model_conv(model_t *m, const tensor_t *x, const parameter_t *w,
@@ -50,7 +62,11 @@ void model_conv(model_t *m, const tensor_t *x, const parameter_t *w,
                 const tensor_t *y);
 /* The same with a transposed convolution of stride 2. */
 void model_rise(model_t *m, const tensor_t *x, const parameter_t *w,
-                const parameter_t *bias, const tensor_t *z, const tensor_t *y);
+                const parameter_t *bias, const tensor_t *z, bool relu,
+                const tensor_t *y);
+/* y = conv(x, w) + bias, of patches of two rows and columns. */
+void model_patch(model_t *m, const tensor_t *x, const parameter_t *w,
+                 const parameter_t *bias, const tensor_t *y);
 void model_pool(model_t *m, const tensor_t *x, const tensor_t *y,
                 const tensor_t *indices);
 /* By indices, or else by x and y. */
@@ -66,6 +82,9 @@ void model_conv_back(model_t *m, const tensor_t *x, const parameter_t *w,
 void model_rise_back(model_t *m, const tensor_t *x, const parameter_t *w,
                      const parameter_t *bias, const tensor_t *dy,
                      const tensor_t *dx);
+/* The gradients of filter and bias. */
+void model_patch_back(model_t *m, const tensor_t *x, const parameter_t *w,
+                      const parameter_t *bias, const tensor_t *dy);
 void model_pointwise(model_t *m, cudnnPointwiseMode_t mode, const tensor_t *x,
                      const tensor_t *b, const tensor_t *y);
 void model_sum(model_t *m, const tensor_t *x, const tensor_t *y);
@@ -74,6 +93,16 @@ void model_loss(model_t *m, const tensor_t *x, const tensor_t *right,
                 const tensor_t *d, const tensor_t *sum);
 /* Every parameter less `rate` times its gradient, in place. */
 void model_steps(model_t *m, const tensor_t *rate);
+
+/* Numbers that Adam's steps share; without members: none. */
+typedef struct adam {
+  tensor_t *factor, *epsilon;
+  float rate;
+} adam_t;
+/* Every parameter's step by Adam, in place of model_steps(). */
+adam_t model_adam(model_t *m, float rate);
+/* Before a step, from 1. */
+void adam_set(const adam_t *adam, int at_step);
 
 /* Every rank has all of it. */
 void model_tag_local(const tensor_t *t);

@@ -21,6 +21,8 @@ op_t op_make(const net_t *net, sketch_t *s) {
 
 static cudnnStatus_t execute(const net_t *net, const op_t *op, build_t plan,
                              int64_t bytes) {
+  if (op->zeroed)
+    CHECK(cudaMemsetAsync(op->zeroed, 0, op->zeroed_bytes, NULL));
   return build_execute_once(net->handle, plan, op->uid, (void **)op->pointer,
                             op->tensors, bytes);
 }
@@ -112,6 +114,10 @@ static void xla_plan(const net_t *net, op_t *op) {
 }
 
 void op_run(const net_t *net, op_t *op) {
+  if (op->call) {
+    op->call(op->what);
+    return;
+  }
   if (!op->plan && net->manner != MANNER_XLA) {
     torch_run(net, op);
     return;
@@ -122,7 +128,9 @@ void op_run(const net_t *net, op_t *op) {
 }
 
 void op_free(op_t *op) {
-  build_destroy(op->graph);
+  free(op->what);
+  if (op->graph)
+    build_destroy(op->graph);
   if (op->plan)
     build_destroy(op->plan);
 }

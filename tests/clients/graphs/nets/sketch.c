@@ -64,21 +64,46 @@ static build_t keep(sketch_t *s, build_t made) {
   return s->made[s->mades++] = made;
 }
 
-build_t sketch_tensor(sketch_t *s, const tensor_t *t) {
+// The descriptor that the sketch has of a tensor; NULL: none.
+static build_t known(const sketch_t *s, const tensor_t *t) {
   for (int i = 0; i < s->tensors; i++)
     if (s->tensor[i] == t)
       return s->of[i];
+  return NULL;
+}
+
+static build_t learn(sketch_t *s, const tensor_t *t, build_t made) {
   CHECK(s->tensors == SKETCH_TENSORS);
   s->tensor[s->tensors] = t;
-  static const int64_t stride[] = {1, 1, 1, 1}; // of a number
-  return s->of[s->tensors++] = keep(
-             s, t->is_by_value ? build_strided(t->uid, t->type, BUILD_DIMS,
-                                               t->dim, stride, BUILD_BY_VALUE)
-                               : build_tensor(t->uid, t->type, t->dim, 16));
+  return s->of[s->tensors++] = keep(s, made);
+}
+
+build_t sketch_strided(sketch_t *s, const tensor_t *t, int64_t dims,
+                       const int64_t *dim, const int64_t *stride) {
+  build_t made = known(s, t);
+  return made ? made
+              : learn(s, t,
+                      build_strided(t->uid, t->type, dims, dim, stride,
+                                    t->is_by_value ? BUILD_BY_VALUE
+                                                   : BUILD_REAL));
+}
+
+build_t sketch_tensor(sketch_t *s, const tensor_t *t) {
+  static const int64_t ones[] = {1, 1, 1, 1}; // strides of a number
+  if (t->is_by_value)
+    return sketch_strided(s, t, BUILD_DIMS, t->dim, ones);
+  build_t made = known(s, t);
+  return made ? made : learn(s, t, build_tensor(t->uid, t->type, t->dim, 16));
 }
 
 build_t sketch_between(sketch_t *s, const int64_t dim[BUILD_DIMS]) {
   return keep(s, build_tensor(-1 - s->mades, CUDNN_DATA_FLOAT, dim, 16));
+}
+
+build_t sketch_virtual(sketch_t *s, int64_t dims, const int64_t *dim,
+                       const int64_t *stride) {
+  return keep(s, build_strided(-1 - s->mades, CUDNN_DATA_FLOAT, dims, dim,
+                               stride, BUILD_VIRTUAL));
 }
 
 // ---- ops -------------------------------------------------------------------

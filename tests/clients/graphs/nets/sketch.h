@@ -38,7 +38,7 @@ tensor_t tensor_like(const tensor_t *t);
 void tensor_free(tensor_t *t);
 int64_t tensor_elements(const tensor_t *t);
 
-enum { SKETCH_OPS = 8, SKETCH_TENSORS = 16 };
+enum { SKETCH_OPS = 8, SKETCH_TENSORS = 24 };
 
 /* A graph while it is made. */
 typedef struct sketch {
@@ -51,17 +51,27 @@ typedef struct sketch {
 
 /* The descriptor of a tensor, one for each. */
 build_t sketch_tensor(sketch_t *s, const tensor_t *t);
+/* The same in other dimensions. */
+build_t sketch_strided(sketch_t *s, const tensor_t *t, int64_t dims,
+                       const int64_t *dim, const int64_t *stride);
 /* A virtual tensor of these extents. */
 build_t sketch_between(sketch_t *s, const int64_t dim[BUILD_DIMS]);
+
+build_t sketch_virtual(sketch_t *s, int64_t dims, const int64_t *dim,
+                       const int64_t *stride);
 
 /* Takes the op. */
 void sketch_add(sketch_t *s, build_t op);
 void sketch_conv(sketch_t *s, build_conv_t what, int64_t stride,
                  int64_t padding, build_t x, build_t w, build_t y);
 
-/* A graph with a plan, which it gets when it is executed first. */
+/* A graph with a plan, which it gets when it is executed first; or a call. */
 typedef struct op {
   build_t graph, plan;
+  void *zeroed; /* memory that is zeroed before an execution; NULL: none */
+  size_t zeroed_bytes;
+  void (*call)(const void *what); /* in place of a graph */
+  void *what;                     /* malloc'd */
   int64_t space_bytes, uid[SKETCH_TENSORS], tensors;
   void *pointer[SKETCH_TENSORS];
   bool convolves, has_numbers;

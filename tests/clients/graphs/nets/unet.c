@@ -46,7 +46,7 @@ int main(int words, char **word) {
   model_conv(m, x, w1, b1, NULL, true, y1);
   model_pool(m, y1, pooled, at);
   model_conv(m, pooled, w2, b2, NULL, true, y2);
-  model_rise(m, y2, rise, b3, y1, up);
+  model_rise(m, y2, rise, b3, y1, true, up);
   model_conv(m, up, w3, b4, NULL, true, y3);
   model_conv(m, y3, last, b5, NULL, false, out);
   model_loss(m, out, right, off, loss);
