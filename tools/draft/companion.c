@@ -234,6 +234,32 @@ static void product_judge(const seen_call_t *call, const extents_t *tokens,
                     2 * (out->split[0].pieces - 1) * bytes_of(result), steps);
 }
 
+// Whether the places of an image are tokens: H times W, say.
+static bool has_places(const seen_operand_t *operand, const extents_t *tokens) {
+  int64_t places = 1;
+  for (int d = 2; d < operand->dims; d++)
+    places *= operand->extent[d];
+  return operand->is_activation && operand->dims > 2 &&
+         is_among(tokens, places);
+}
+
+// A call with a window whose tensors have no dimension of tokens: each rank's
+// own, unless their places are tokens.
+static void window_judge(const seen_call_t *call, const extents_t *tokens,
+                         candidate_t *out) {
+  char text[160];
+  for (int i = 0; i < call->operands; i++)
+    if (has_places(&call->operand[i], tokens)) {
+      candidate_fault(out,
+                      "%s: %s %s has as many places as there are tokens; write "
+                      "its section yourself",
+                      call->entry, call->operand[i].role,
+                      extents_text(&call->operand[i], text, sizeof text));
+      return;
+    }
+  out->has_local = true;
+}
+
 static void tensors_judge(const seen_call_t *call, const extents_t *tokens,
                           candidate_t *out) {
   bool any = false;
@@ -257,7 +283,8 @@ static void tensors_judge(const seen_call_t *call, const extents_t *tokens,
                     call->entry);
   else if (any && !call->has_rule)
     out->in_full++;
-  out->has_local |= !any && out->view == SDG_VIEW_SHARD && call->spatial > 0;
+  if (!any && out->view == SDG_VIEW_SHARD && call->spatial > 0)
+    window_judge(call, tokens, out);
 }
 
 sdg_status_t companion_judge(const seen_call_t *call, const extents_t *tokens,

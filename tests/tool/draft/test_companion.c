@@ -261,6 +261,27 @@ START_TEST(an_ambiguous_tensor_is_a_conflict) {
 }
 END_TEST
 
+START_TEST(an_image_of_tokens_is_a_conflict) {
+  seen_call_t call[2] = {attention_make(60, 7, 0, false),
+                         {.family = SDG_FAMILY_CONV_GRAPH,
+                          .has_rule = true,
+                          .count = 1,
+                          .spatial = 2,
+                          .operands = 1}};
+  snprintf(call[1].entry, sizeof call[1].entry, "conv");
+  operand_set(&call[1].operand[0], "y", 24, 12, 5);
+  candidate_t candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
+  fault_has(&candidate, "has as many places as there are tokens");
+  ck_assert(!candidate.has_local);
+  candidate = sequences_judged(SDG_VIEW_WHOLE, call, 2, 3);
+  ck_assert_int_eq(candidate.faults, 0);
+  operand_set(&call[1].operand[0], "y", 24, 12, 7);
+  candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
+  ck_assert_int_eq(candidate.faults, 0);
+  ck_assert(candidate.has_local);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("companion");
   TCase *cases = tcase_create("companion");
@@ -271,6 +292,7 @@ int main(void) {
   tcase_add_test(cases, the_whole_view_computes_attention_in_graphs_in_full);
   tcase_add_test(cases, products_in_graphs_are_split_with_the_tokens);
   tcase_add_test(cases, an_ambiguous_tensor_is_a_conflict);
+  tcase_add_test(cases, an_image_of_tokens_is_a_conflict);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
