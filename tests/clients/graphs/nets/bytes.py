@@ -99,13 +99,15 @@ def rules_for(case, folder, name):
         text = re.sub(r'^(channels *=).*', rf'\1 {case.channels}', rules.read(),
                       flags=re.M)
     text = re.sub(r'^(hidden *=).*', rf'\1 {case.hidden}', text, flags=re.M)
+    text = re.sub(r'^(inputs *=).*', rf'\1 {3 * case.channels}', text,
+                  flags=re.M)
     path = os.path.join(folder, name)
     with open(path, 'w') as rules:
         rules.write(text)
     return path
 
 
-def run(build, case, cublas):
+def run(build, case, cublas, packed):
     """Returns for each rank its executions, as records of their plans."""
     env = {name: value for name, value in os.environ.items()
            if name == 'LD_LIBRARY_PATH' or
@@ -127,7 +129,8 @@ def run(build, case, cublas):
              '--channels', str(case.channels), '--heads', str(case.heads),
              '--hidden', str(case.hidden), '--sees', str(case.window),
              '--type', case.type, '--steps', '1',
-             '--products', 'cublas' if cublas else 'graphs'],
+             '--products', 'cublas' if cublas else 'graphs',
+             '--inputs', 'packed' if packed else 'apart'],
             env=env, text=True, capture_output=True)
         if done.returncode:
             sys.exit(f'{case}: {done.stderr}')
@@ -156,10 +159,10 @@ def moved(executions):
             if total[0][op] or total[1][op]}
 
 
-def check(build, case, cublas=False):
-    for rank, executions in enumerate(run(build, case, cublas)):
+def check(build, case, cublas=False, packed=False):
+    for rank, executions in enumerate(run(build, case, cublas, packed)):
         # A graph for each op at the least: nothing has passed by unseen.
-        if len(executions) < 30 * case.blocks:
+        if len(executions) < 25 * case.blocks:
             sys.exit(f'{case}: {len(executions)} executions')
         is_, right = moved(executions), expected(case, rank, cublas)
         if is_ != right:
@@ -191,6 +194,7 @@ def main():
     uneven = Case(2, (12, 4, 8, 2), 16, 2, 16, 2, 32, 20, 'float')
     check(words[0], uneven)
     check(words[0], uneven, cublas=True)
+    check(words[0], uneven, packed=True)
 
 
 main()

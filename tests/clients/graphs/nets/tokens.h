@@ -20,6 +20,7 @@ typedef struct {
   int64_t channels, heads, hidden;
   sees_t sees;
   int64_t window;
+  bool packed; /* q, k and v of a token side by side, of one linear layer */
   cublasHandle_t cublas; /* of all products but those of attention; NULL: they
                             are graphs */
 } tokens_t;
@@ -58,23 +59,28 @@ void norm_backward(model_t *m, const norm_t *n, const tensor_t *x,
 
 /* ---- attention ---- */
 
+/* The channels from `first` of a tensor. */
+typedef struct {
+  const tensor_t *of;
+  int64_t first;
+} part_t;
+
 /* o, and the statistics that the gradients need, a number for each head of a
- * token. */
-void attend_forward(model_t *m, const tokens_t *t, const tensor_t *q,
-                    const tensor_t *k, const tensor_t *v, const tensor_t *o,
-                    const tensor_t *statistics);
+ * token; in: q, k, v. */
+void attend_forward(model_t *m, const tokens_t *t, const part_t in[3],
+                    const tensor_t *o, const tensor_t *statistics);
 /* d: the gradients of q, k and v. */
-void attend_backward(model_t *m, const tokens_t *t, const tensor_t *q,
-                     const tensor_t *k, const tensor_t *v, const tensor_t *o,
-                     const tensor_t *statistics, const tensor_t *d_o,
-                     tensor_t *const d[3]);
+void attend_backward(model_t *m, const tokens_t *t, const part_t in[3],
+                     const tensor_t *o, const tensor_t *statistics,
+                     const tensor_t *d_o, const part_t d[3]);
 
 /* ---- a block ---- */
 
 typedef struct {
   norm_t first, second;
-  linear_t in[3], out, up, down; /* in: to q, k and v */
-  const tensor_t *x, *a, *qkv[3], *statistics, *o, *b, *c, *h, *g;
+  linear_t in[3], out, up, down; /* in: to q, k and v, or to all of them */
+  part_t qkv[3];
+  const tensor_t *x, *a, *statistics, *o, *b, *c, *h, *g;
 } block_t;
 
 /* b = x + attention of norm x; the result is b + GELU layers of norm b. */

@@ -5,8 +5,9 @@
 //
 // usage: transformer [words of model.h] [--blocks N] [--channels N] [--heads N]
 //                    [--hidden N] [--sees all|past|N] [--products cublas]
-//                    [--steps-by adam]
+//                    [--steps-by adam] [--inputs packed]
 //   --sees     what a token sees: all, those before it, or those N away
+//   --inputs   packed: queries, keys and values are of one linear layer
 //   --products cublas: all products but those of attention are calls of cuBLAS
 #include <string.h>
 
@@ -36,6 +37,7 @@ static tokens_t tokens_of(int words, char **word) {
     t.sees = SEES_ALL;
   if (is_word(words, word, "--sees", "past"))
     t.sees = SEES_PAST;
+  t.packed = is_word(words, word, "--inputs", "packed");
   if (is_word(words, word, "--products", "cublas"))
     CHECK(cublasCreate(&t.cublas));
   return t;
