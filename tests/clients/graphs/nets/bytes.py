@@ -112,8 +112,8 @@ def run(build, case, cublas, packed):
     env = {name: value for name, value in os.environ.items()
            if name == 'LD_LIBRARY_PATH' or
            not name.startswith(('SUNDOG_', 'LD_'))}
-    env.update(LC_ALL='C', OMP_NUM_THREADS='1', SUNDOG_HOST_MODEL='any',
-               LAYER_VIEW='shard')
+    env.update(LC_ALL='C', OMP_NUM_THREADS='1', LAYER_VIEW='shard',
+               SUNDOG_HOST_MODEL='hopper' if case.type == 'half' else 'any')
     ranks = len(case.rows)
     with tempfile.TemporaryDirectory(prefix='sundog-') as folder:
         rules = rules_for(case, folder, 'cublas.rules' if cublas else

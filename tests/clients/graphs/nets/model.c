@@ -148,8 +148,10 @@ static parameter_t *parameter_make(model_t *m, int64_t k, int64_t c, int64_t r,
                                    int64_t s) {
   CHECK(m->parameters == MODEL_PARAMETERS);
   parameter_t *p = &m->parameter[m->parameters++];
-  *p = (parameter_t){model_tensor(m, m->real, k, c, r, s),
-                     model_tensor(m, m->real, k, c, r, s)};
+  // Engines write sums, of which a number for each channel is one, in float.
+  cudnnDataType_t type = k == 1 ? CUDNN_DATA_FLOAT : m->real;
+  *p = (parameter_t){model_tensor(m, type, k, c, r, s),
+                     model_tensor(m, type, k, c, r, s)};
   return p;
 }
 
