@@ -85,7 +85,8 @@ int main(int count, char **words) {
   int64_t bytes = 0;
   void *workspace;
   CHECK(cudnnCreate(&handle));
-  made_t made = graph_make(handle, &c);
+  static draft_t draft;
+  made_t made = graph_make(handle, &c, &draft);
   build_t plan =
       build_first_plan(handle, made.graph, CUDNN_HEUR_MODE_A, &bytes);
   CHECK(!plan);

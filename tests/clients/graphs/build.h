@@ -115,7 +115,10 @@ build_t build_plan(cudnnHandle_t handle, build_t config,
 build_t build_first_plan(cudnnHandle_t handle, build_t graph,
                          cudnnBackendHeurMode_t mode, int64_t *out_workspace);
 
-/* A variant pack is made anew for each execution. */
+/* A variant pack, which may be executed several times. */
+build_t build_pack(const int64_t *uids, void **pointers, int64_t count,
+                   void *workspace);
+/* With a variant pack of its own, as frameworks do. */
 cudnnStatus_t build_execute(cudnnHandle_t handle, build_t plan,
                             const int64_t *uids, void **pointers, int64_t count,
                             void *workspace);

@@ -49,14 +49,20 @@ build_t build_first_plan(cudnnHandle_t handle, build_t graph,
   return plan;
 }
 
-cudnnStatus_t build_execute(cudnnHandle_t handle, build_t plan,
-                            const int64_t *uids, void **pointers, int64_t count,
-                            void *workspace) {
+build_t build_pack(const int64_t *uids, void **pointers, int64_t count,
+                   void *workspace) {
   build_t pack = build_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   BUILD_SET(pack, VARIANT_PACK_DATA_POINTERS, VOID_PTR, count, pointers);
   BUILD_SET(pack, VARIANT_PACK_UNIQUE_IDS, INT64, count, uids);
   BUILD_SET(pack, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, &workspace);
   CHECK(cudnnBackendFinalize(pack));
+  return pack;
+}
+
+cudnnStatus_t build_execute(cudnnHandle_t handle, build_t plan,
+                            const int64_t *uids, void **pointers, int64_t count,
+                            void *workspace) {
+  build_t pack = build_pack(uids, pointers, count, workspace);
   cudnnStatus_t status = cudnnBackendExecute(handle, plan, pack);
   build_destroy(pack);
   return status;

@@ -101,7 +101,8 @@ typedef enum { RIGHT, REFUSED, WRONG, VERDICTS } verdict_t;
 
 // False: it is refused.
 static bool execute(cudnnHandle_t handle, const case_t *c) {
-  made_t made = graph_make(handle, c);
+  static draft_t draft;
+  made_t made = graph_make(handle, c, &draft);
   int64_t bytes = 0;
   build_t plan =
       build_first_plan(handle, made.graph, CUDNN_HEUR_MODE_A, &bytes);

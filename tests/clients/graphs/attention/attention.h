@@ -8,89 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/clients/graphs/build.h"
-
-enum { BATCH, HEADS, ROWS, DEPTH, DIMS }; /* of all arrays */
-
-/* What a graph reads and writes in memory. MOST and SUM, in place of STATS: the
- * largest score of a row, and the sum of the exponentials of all without it.
- * DELTA and GATHERED are backward's intermediate results: the sums of dO O, and
- * dQ in float. */
-enum {
-  Q,
-  K,
-  V,
-  O,
-  STATS,
-  MOST,
-  SUM,
-  SCALE,
-  BIAS,
-  LENGTHS_Q,
-  LENGTHS_KV,
-  D_O,
-  D_Q,
-  D_K,
-  D_V,
-  D_BIAS,
-  DELTA,
-  GATHERED,
-  ARRAYS
-};
-
-typedef enum { FORWARD, BACKWARD, ONE, KINDS } kind_t; /* ONE operation */
-
-/* The frontend's order of operations: 1.23's, 1.6's, or any order in which
- * operations follow what they read. */
-typedef enum { NEW, OLD, SHUFFLED, ORDERS } order_t;
-
-/* B H S D is the order of dimensions; memory has another one. PACKED: B S 3 H
- * D, q, k and v side by side (their gradients, too). */
-typedef enum { BSHD, BHSD, SBHD, PACKED, LAYOUTS } layout_t;
-
-/* What each rank has of a bias where its sequences are in pieces: its rows and
- * all columns; all of it, of all heads and batches, too; one row for all, with
- * all columns; all rows and its keys' columns; one row, with its keys' columns;
- * its rows, with its keys' columns. */
-typedef enum {
-  BIAS_ROWS,
-  BIAS_ALL,
-  BIAS_ROW,
-  BIAS_COLUMNS,
-  BIAS_KEYS,
-  BIAS_BLOCKS
-} bias_form_t;
-
-typedef struct {
-  bool exists, is_result;
-  cudnnDataType_t type;
-  int64_t whole[DIMS], first[DIMS], dim[DIMS], stride[DIMS];
-  double *value, *bound; /* of the whole; results: how far off one may be */
-  void *memory;          /* of the piece; NULL: another array's */
-  void *device;          /* where the first element is */
-  int64_t places;        /* elements of `memory` */
-} array_t;
-
-typedef struct {
-  uint64_t seed;
-  kind_t kind;
-  order_t order;
-  layout_t layout;
-  cudnnDataType_t type;
-  int64_t b, h, g, s_q, s_kv, d, d_v; /* of the whole; g: heads of keys */
-  double scale;
-  /* Element (row, column) is seen if row + right >= column and
-   * column + left > row; with `bottom` the last row and the last column meet in
-   * place of the first ones. */
-  bool has_right, has_left, bottom;
-  int64_t right, left;
-  bool bias, bias_each, bias_one; /* of each batch; one for all heads */
-  bias_form_t bias_form;
-  bool lengths, stats, sums;    /* sums: MOST and SUM */
-  bool scaled, scale_in_memory; /* else by value */
-  bool direct, d_bias;          /* backward: dQ without GATHERED */
-  array_t array[ARRAYS];
-} case_t;
+#include "tests/clients/graphs/attention/compose.h"
 
 /* What the command line asks for. -1: anything. */
 typedef struct {
@@ -153,16 +71,5 @@ void pieces_put(case_t *c);
  * element is. */
 double array_off(const array_t *a);
 void pieces_free(case_t *c);
-
-/* The operation graph of this rank's piece, the uids and pointers of a variant
- * pack, which live until the next one is made. */
-typedef struct {
-  build_t graph;
-  const int64_t *uids;
-  void **pointers;
-  const bool *by_value; /* the pointer is one of the host, to 8 bytes */
-  int64_t count;
-} made_t;
-made_t graph_make(cudnnHandle_t handle, const case_t *c);
 
 #endif

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention in the operations that cudnn-frontend makes of it, in the order of
 // a new version (1.23) and of an old one (1.6), and as one operation.
-#include <float.h>
+#include "tests/clients/graphs/attention/compose.h"
 
-#include "tests/clients/graphs/attention/draft.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
 
 #define F32  CUDNN_DATA_FLOAT
 #define I32  CUDNN_DATA_INT32
 #define FLAG CUDNN_DATA_BOOLEAN
-
-static draft_t draft;
 
 typedef struct {
   const case_t *c;
@@ -294,18 +294,18 @@ static void backward(compose_t *m) {
   d_q_add(m, slope, keys);
 }
 
-made_t graph_make(cudnnHandle_t handle, const case_t *c) {
+made_t graph_make(cudnnHandle_t handle, const case_t *c, draft_t *draft) {
   const int64_t *q = c->array[Q].dim, *k = c->array[K].dim;
   compose_t m = {.c = c,
-                 .d = &draft,
+                 .d = draft,
                  .scores = {q[BATCH], q[HEADS], q[ROWS], k[ROWS]},
                  .rows = {q[BATCH], q[HEADS], q[ROWS], 1},
                  .length_q = -1,
                  .length_kv = -1};
-  draft = (draft_t){0};
+  memset(draft, 0, sizeof *draft);
   m.scale = !c->scaled           ? -1
             : c->scale_in_memory ? in_memory(&m, SCALE)
-                                 : draft_number(&draft, F32, c->scale);
+                                 : draft_number(draft, F32, c->scale);
   if (c->lengths) {
     m.length_q = in_memory(&m, LENGTHS_Q);
     m.length_kv = in_memory(&m, LENGTHS_KV);
@@ -316,6 +316,7 @@ made_t graph_make(cudnnHandle_t handle, const case_t *c) {
     backward(&m);
   else
     one(&m);
-  return (made_t){draft_graph(&draft, handle, c->order == SHUFFLED), draft.uid,
-                  draft.pointer, draft.by_value, draft.count};
+  uint64_t seed = c->order == SHUFFLED ? c->seed + 1 : 0;
+  return (made_t){draft_graph(draft, handle, seed), draft->uid, draft->pointer,
+                  draft->by_value, draft->count};
 }

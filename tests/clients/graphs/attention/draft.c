@@ -2,6 +2,8 @@
 // Operations of a graph that is being written, in calls of cuDNN's backend API.
 #include "tests/clients/graphs/attention/draft.h"
 
+#include <string.h>
+
 // ---- tensors ---------------------------------------------------------------
 
 static int tensor_add(draft_t *d, cudnnDataType_t type, const int64_t *dim,
@@ -106,7 +108,15 @@ static bool waits(const draft_t *d, const bool *is_done, const draft_op_t *op) {
   return false;
 }
 
-build_t draft_graph(draft_t *d, cudnnHandle_t handle, bool shuffle) {
+// One of `count` numbers from 0, at random.
+static int pick(uint64_t *io_state, int count) {
+  uint64_t z = *io_state += 0x9e3779b97f4a7c15U; // splitmix64
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+  return (int)((z ^ (z >> 31)) % (uint64_t)count);
+}
+
+build_t draft_graph(draft_t *d, cudnnHandle_t handle, uint64_t seed) {
   build_t op[DRAFT_OPS];
   bool is_done[DRAFT_OPS] = {false};
   for (int n = 0; n < d->ops; n++) {
@@ -114,7 +124,7 @@ build_t draft_graph(draft_t *d, cudnnHandle_t handle, bool shuffle) {
     for (int i = 0; i < d->ops; i++)
       if (!is_done[i] && !waits(d, is_done, &d->op[i]))
         ready[count++] = i;
-    int next = ready[shuffle ? draw_in(0, count - 1) : 0];
+    int next = ready[seed ? pick(&seed, count) : 0];
     is_done[next] = true;
     op[n] = d->op[next].op;
   }

@@ -4,7 +4,19 @@
 #ifndef SDG_TESTS_CLIENTS_GRAPHS_ATTENTION_DRAFT_H
 #define SDG_TESTS_CLIENTS_GRAPHS_ATTENTION_DRAFT_H
 
-#include "tests/clients/graphs/attention/attention.h"
+#include "tests/clients/graphs/build.h"
+
+enum { BATCH, HEADS, ROWS, DEPTH, DIMS }; /* of all arrays */
+
+typedef struct {
+  bool exists, is_result;
+  cudnnDataType_t type;
+  int64_t whole[DIMS], first[DIMS], dim[DIMS], stride[DIMS];
+  double *value, *bound; /* of the whole; results: how far off one may be */
+  void *memory;          /* of the piece; NULL: another array's */
+  void *device;          /* where the first element is */
+  int64_t places;        /* elements of `memory` */
+} array_t;
 
 enum { DRAFT_TENSORS = 96, DRAFT_OPS = 56, DRAFT_READS = 6 };
 
@@ -43,7 +55,8 @@ void draft_reshape(draft_t *d, int x, int y);
 /* tensors of the operation with the descriptor `op`, which it takes */
 void draft_add(draft_t *d, build_t op, const int *read, int reads, int y);
 
-/* Makes the graph and destroys what it was made of. */
-build_t draft_graph(draft_t *d, cudnnHandle_t handle, bool shuffle);
+/* Makes the graph and destroys what it was made of. seed: of a random order; 0:
+ * operations stay in the order in which they were added. */
+build_t draft_graph(draft_t *d, cudnnHandle_t handle, uint64_t seed);
 
 #endif

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention as cudnn-frontend states it: the scale by value, and a mask only
 // where there is one. Without a mask it is one op, forward.
-#include "tests/clients/graphs/attention/attention.h"
+#include "tests/clients/graphs/attention/compose.h"
 #include "tests/clients/graphs/nets/tokens.h"
-
-asked_t asked; // what random cases are asked for
 
 // ---- arrays ----------------------------------------------------------------
 
@@ -68,7 +66,8 @@ static case_t case_of(const tokens_t *t, kind_t kind, const part_t in[3],
 
 // Numbers by value, whose memory is the next graph's, too, are the model's.
 static op_t *case_end(model_t *m, const case_t *c) {
-  made_t made = graph_make(m->net.handle, c);
+  static draft_t draft; // has the numbers, until the next graph
+  made_t made = graph_make(m->net.handle, c, &draft);
   op_t op = {.graph = made.graph, .tensors = made.count, .has_numbers = true};
   CHECK(made.count > SKETCH_TENSORS || m->ops == MODEL_OPS);
   for (int64_t i = 0; i < made.count; i++) {

@@ -46,6 +46,82 @@ static build_t product_of(const graph_t *g, const build_t *tensor) {
                        tensor[g->conv[Y]]);
 }
 
+// ---- norms ---------------------------------------------------------
+
+static void number_give(const graph_t *g, build_t op,
+                        cudnnBackendAttributeName_t name, int which) {
+  build_t made = build_create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  const int64_t ones[] = {1, 1, 1, 1, 1};
+  int64_t uid = number_uid(which), alignment = 4;
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  bool by_value = true;
+  BUILD_SET(made, TENSOR_DATA_TYPE, DATA_TYPE, 1, &type);
+  BUILD_SET(made, TENSOR_DIMENSIONS, INT64, g->dims, ones);
+  BUILD_SET(made, TENSOR_STRIDES, INT64, g->dims, ones);
+  BUILD_SET(made, TENSOR_UNIQUE_ID, INT64, 1, &uid);
+  BUILD_SET(made, TENSOR_BYTE_ALIGNMENT, INT64, 1, &alignment);
+  BUILD_SET(made, TENSOR_IS_BY_VALUE, BOOLEAN, 1, &by_value);
+  CHECK(cudnnBackendFinalize(made));
+  CHECK(cudnnBackendSetAttribute(op, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                 &made));
+  build_destroy(made);
+}
+
+static void give(build_t op, cudnnBackendAttributeName_t name,
+                 const build_t *tensor, int t) {
+  if (t >= 0)
+    CHECK(cudnnBackendSetAttribute(op, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                   &tensor[t]));
+}
+
+#define GIVE(name, t) give(op, CUDNN_ATTR_OPERATION_NORM_##name, tensor, t)
+
+static build_t forward_of(const graph_t *g, const build_t *tensor) {
+  build_t op = build_create(CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR);
+  const norm_t *n = &g->norm;
+  cudnnBackendNormFwdPhase_t phase =
+      n->inference ? CUDNN_NORM_FWD_INFERENCE : CUDNN_NORM_FWD_TRAINING;
+  BUILD_SET(op, OPERATION_NORM_FWD_MODE, NORM_MODE, 1, &n->mode);
+  BUILD_SET(op, OPERATION_NORM_FWD_PHASE, NORM_FWD_PHASE, 1, &phase);
+  GIVE(FWD_XDESC, g->conv[X]);
+  GIVE(FWD_YDESC, g->conv[Y]);
+  GIVE(FWD_MEAN_DESC, n->mean);
+  GIVE(FWD_INV_VARIANCE_DESC, n->inverse);
+  GIVE(FWD_SCALE_DESC, n->scale);
+  GIVE(FWD_BIAS_DESC, n->bias);
+  number_give(g, op, CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC, EPSILON);
+  if (n->old[0] >= 0) {
+    number_give(g, op, CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC,
+                FACTOR);
+    GIVE(FWD_INPUT_RUNNING_MEAN_DESC, n->old[0]);
+    GIVE(FWD_INPUT_RUNNING_VAR_DESC, n->old[1]);
+    GIVE(FWD_OUTPUT_RUNNING_MEAN_DESC, n->new[0]);
+    GIVE(FWD_OUTPUT_RUNNING_VAR_DESC, n->new[1]);
+  }
+  CHECK(cudnnBackendFinalize(op));
+  return op;
+}
+
+static build_t norm_of(const graph_t *g, const build_t *tensor) {
+  const norm_t *n = &g->norm;
+  if (!n->backward)
+    return forward_of(g, tensor);
+  build_t op = build_create(CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR);
+  BUILD_SET(op, OPERATION_NORM_BWD_MODE, NORM_MODE, 1, &n->mode);
+  GIVE(BWD_XDESC, g->conv[X]);
+  GIVE(BWD_DYDESC, n->dy);
+  GIVE(BWD_DXDESC, g->conv[Y]);
+  GIVE(BWD_MEAN_DESC, n->mean);
+  GIVE(BWD_INV_VARIANCE_DESC, n->inverse);
+  GIVE(BWD_SCALE_DESC, n->scale);
+  GIVE(BWD_DSCALE_DESC, n->dscale);
+  GIVE(BWD_DBIAS_DESC, n->dbias);
+  CHECK(cudnnBackendFinalize(op));
+  return op;
+}
+
+// ---- graphs ----------------------------------------------------------------
+
 static build_t sum_of(const sum_t *sum, const build_t *tensor) {
   build_t x = tensor[sum->x], y = tensor[sum->y];
   return sum->squares < 0 ? build_reduction(sum->op, x, y)

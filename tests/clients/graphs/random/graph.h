@@ -117,7 +117,6 @@ void product_run(const graph_t *g);
 /* A normalisation with ops in front and behind. */
 void norm_draw(graph_t *g);
 void norm_run(const graph_t *g);
-build_t norm_of(const graph_t *g, const build_t *tensor);
 /* The unique id of a number by value. */
 static inline int64_t number_uid(int number) {
   return 90 + number;
