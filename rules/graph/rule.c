@@ -82,29 +82,37 @@ static sdg_status_t attention_describe(const sdg_call_t *call, char *out,
 }
 
 // What the ranks' programs state alike: a bottom right has lengths of pieces.
-static uint64_t attention_hash(const sdg_call_t *call) {
+// 0: refused when the plan is made.
+static uint64_t band_hash(const sdg_composite_band_t *band) {
+  uint64_t hash = sdg_hash_word(
+      SDG_HASH_SEED, (uint64_t)band->right << 3 | (uint64_t)band->left << 2 |
+                         (uint64_t)band->bottom_right << 1 |
+                         (uint64_t)band->by_lengths);
+  hash = sdg_hash_word(hash, (uint64_t)band->right_bound);
+  return sdg_hash_word(hash, (uint64_t)band->left_bound);
+}
+
+static bool band_read(const sdg_call_t *call, sdg_composite_band_t *out) {
   const sdg_graph_execution_t *execution = sdg_graph_call_execution(call);
   const sdg_graph_pattern_t *p = execution->pattern;
-  sdg_composite_band_t band;
-  if (!sdg_composite_numbers(p->attention, p->graph, execution->pointer, &band))
-    return 0; // refused when the plan is made
-  uint64_t hash = sdg_hash_bytes(SDG_HASH_SEED, &band.scale, sizeof band.scale);
-  hash = sdg_hash_word(
-      hash, (uint64_t)band.right << 3 | (uint64_t)band.left << 2 |
-                (uint64_t)band.bottom_right << 1 | (uint64_t)band.by_lengths);
-  hash = sdg_hash_word(hash, (uint64_t)band.right_bound);
-  return sdg_hash_word(hash, (uint64_t)band.left_bound);
+  return sdg_composite_numbers(p->attention, p->graph, execution->pointer, out);
 }
 
 static uint32_t attention_values(const sdg_call_t *call) {
-  uint64_t hash = attention_hash(call);
+  sdg_composite_band_t band;
+  if (!band_read(call, &band))
+    return 0;
+  uint64_t hash =
+      sdg_hash_bytes(band_hash(&band), &band.scale, sizeof band.scale);
   return (uint32_t)(hash ^ hash >> 32);
 }
 
-// The numbers decide which keys travel.
+// The bounds decide which keys travel, and are numbers of the pieces; a piece
+// takes the scale from each execution.
 static int attention_key(const sdg_call_t *call, uint64_t *out) {
+  sdg_composite_band_t band;
   out[0] = sdg_graph_call_execution(call)->plan_generation;
-  out[1] = attention_hash(call);
+  out[1] = band_read(call, &band) ? band_hash(&band) : 0;
   return 2;
 }
 
