@@ -17,6 +17,7 @@
  *   spread NAME                           doubles a tensor at once, by a call
  *   run
  *   tag NAME TEXT                         sundog_tag of its descriptor
+ *   range NAME TEXT                       sundog_tag_range of its memory
  *   reset NAME                            restores its first bytes
  *   watch NAME                            makes the witness (witness.c) write
  *                                         what happened since the last watch
@@ -180,11 +181,9 @@ static int read_type(const char *word, cudnnDataType_t *out) {
   static const struct {
     const char *name;
     cudnnDataType_t type;
-  } types[] = {{"float", CUDNN_DATA_FLOAT},
-               {"double", CUDNN_DATA_DOUBLE},
-               {"half", CUDNN_DATA_HALF},
-               {"bfloat16", CUDNN_DATA_BFLOAT16},
-               {"int8", CUDNN_DATA_INT8}};
+  } types[] = {{"float", CUDNN_DATA_FLOAT}, {"double", CUDNN_DATA_DOUBLE},
+               {"half", CUDNN_DATA_HALF},   {"bfloat16", CUDNN_DATA_BFLOAT16},
+               {"int8", CUDNN_DATA_INT8},   {"int32", CUDNN_DATA_INT32}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (!strcmp(word, types[i].name)) {
       *out = types[i].type;
@@ -289,8 +288,24 @@ static int add_tensor(const char *kind, char *word[6]) {
   return load(t);
 }
 
+/* text NULL: takes the tag away, before the memory is used for something
+ * else. */
+static int tag_memory(op_tensor_t *t, const char *text) {
+  int (*say)(const void *, size_t, const char *);
+  *(void **)&say = dlsym(RTLD_DEFAULT, "sundog_tag_range");
+  t->tagged = text != NULL;
+  return say && say(t->device, t->bytes, text) == 0 ? 0 : bad(t->name);
+}
+
+static int tag_range(const char *name, const char *text) {
+  op_tensor_t *t = find(name);
+  return t ? tag_memory(t, text) : bad(name);
+}
+
 static void forget_tensors(void) {
   for (op_tensor_t *t = g.tensor; t < g.tensor + g.tensors; t++) {
+    if (t->tagged)
+      (void)tag_memory(t, NULL);
     if (t->host)
       (void)cudaFree(t->device);
     free(t->host);
@@ -448,6 +463,8 @@ static int obey(char *line) {
     return spread(word[0]);
   if (!strcmp(verb, "tag"))
     return tag(word[0], word[1]);
+  if (!strcmp(verb, "range"))
+    return tag_range(word[0], word[1]);
   if (!strcmp(verb, "reset"))
     return reset(word[0]);
   if (!strcmp(verb, "watch"))

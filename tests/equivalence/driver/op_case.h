@@ -25,6 +25,7 @@ typedef struct {
   size_t bytes;
   unsigned char *host;
   void *device;
+  int tagged; /* the program has tagged its memory */
 } op_tensor_t;
 
 typedef struct op_call op_call_t;

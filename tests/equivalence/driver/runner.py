@@ -86,7 +86,7 @@ def write_case(case, rank, script, memory):
         print("spread", name, file=script)
     for t in tensors if rank is not None else ():
         if t.tag and t.kind in ("tensor", "sequence"):
-            print("tag", t.name, t.tag, file=script)
+            print("range" if t.graph else "tag", t.name, t.tag, file=script)
     for line in family_of(case).calls(case, local):
         print("call", line, file=script)
     written = [t.at or t.name for t in tensors

@@ -70,7 +70,8 @@ class Tensor:
     terms for each axis. For a result the first rank along the axes has the
     total, the others zeros.
     added: several ranks' results are added in the tensor's type.
-    tag: the text of the program's tag.
+    tag: the text of the program's tag. graph: it is one of memory, because an
+    operation graph describes the tensor.
     lengths: of a sequence's batches and beams; None: all have full length."""
     name: str
     size: list
@@ -90,6 +91,7 @@ class Tensor:
     combine: str = "sum"
     added: bool = False
     tag: str = ""
+    graph: bool = False
     lengths: list = None
     gaps: dict = field(default_factory=dict)
     each: set = field(default_factory=set)
@@ -98,6 +100,8 @@ class Tensor:
     def packed(self):
         """Returns the format's name if a descriptor can be set with it, else ""."""
         dims = self.dims
+        if not isinstance(dims, str):  # no image
+            return ""
         last = dims[0] + dims[2:] + dims[1]
         return "" if self.gap or self.gaps else {dims: "nchw", last: "nhwc"}.get(
             self.order or dims, "")
