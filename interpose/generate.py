@@ -1088,7 +1088,7 @@ def probe(e):
         plan = e.parameters[1].name
         return [f'static COLD {e.ctype} capture_{e.name}({e.declaration()}) {{',
                 f'  int result = sdg_capture_execute(SDG_ENTRY_{e.name}, '
-                f'{e.arguments()},',
+                f'{", ".join(p.name for p in e.parameters[:3])},',
                 '                                   '
                 '__builtin_return_address(0));',
                 '  if (result >= 0)',

@@ -52,10 +52,10 @@ void sdg_capture_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
     sdg_shadow_set(descriptor, name, type, count, element);
 }
 
-// A plan in pieces is no nodes of a CUDA graph (rules/view/registry.h refuses
-// cudnnBackendPopulateCudaGraph). Programs that find no engine with that note
-// execute, or capture executions. They may have room for as many notes only as
-// they were told of before, whatever they ask for: cudnn-frontend has.
+// A plan in pieces is no nodes of a CUDA graph. Programs that find no engine
+// with that note execute, or capture executions. They may have room for as many
+// notes only as they were told of before, whatever they ask for: cudnn-frontend
+// has.
 int sdg_answer_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                         cudnnBackendAttributeName_t name,
                                         cudnnBackendAttributeType_t type,
@@ -143,16 +143,29 @@ static bool is_warm_up(const sdg_graph_execution_t *execution,
          sdg_stream_state(call, &stream, &capturing) == SDG_OK && capturing;
 }
 
+static bool call_make(int entry, cudnnHandle_t handle,
+                      const sdg_graph_execution_t *execution, sdg_call_t *out) {
+  sdg_status_t status = sdg_graph_call_init(execution, entry, handle, out);
+  if (status == SDG_OK)
+    return true;
+  (void)sdg_job_fail(status);
+  sdg_report_fail();
+  return false;
+}
+
+static void pass_note(const sdg_graph_execution_t *execution,
+                      const sdg_call_t *call) {
+  if (passes(call))
+    sdg_tag_set_pass(execution->plan, execution->plan_generation, call->family,
+                     true);
+}
+
 static int judge(int entry, cudnnHandle_t handle,
                  const sdg_graph_execution_t *execution) {
   sdg_call_t call;
   sdg_memory_access_t memory;
-  sdg_status_t status = sdg_graph_call_init(execution, entry, handle, &call);
-  if (status != SDG_OK) {
-    (void)sdg_job_fail(status);
-    sdg_report_fail();
+  if (!call_make(entry, handle, execution, &call))
     return CUDNN_STATUS_ALLOC_FAILED;
-  }
   if (is_warm_up(execution, &call))
     return -1;
   if (sdg_setup_is_whole()) {
@@ -170,10 +183,23 @@ static int judge(int entry, cudnnHandle_t handle,
   if (sdg_options_get()->observing)
     sdg_observe_end(&call, done);
   sdg_capture_set_refused(done && call.refused);
-  if (!done && passes(&call))
-    sdg_tag_set_pass(execution->plan, execution->plan_generation, call.family,
-                     true);
+  if (!done)
+    pass_note(execution, &call);
   return done ? call.result : -1;
+}
+
+// Shard view: the plan is to be nodes of a CUDA graph.
+static int nodes(int entry, cudnnHandle_t handle,
+                 const sdg_graph_execution_t *execution) {
+  sdg_call_t call;
+  if (!call_make(entry, handle, execution, &call))
+    return CUDNN_STATUS_ALLOC_FAILED;
+  call.is_query = true;
+  bool refused = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
+  sdg_capture_set_refused(refused);
+  if (!refused)
+    pass_note(execution, &call);
+  return refused ? call.result : -1;
 }
 
 // The graph has what no rule can split.
@@ -247,8 +273,11 @@ int sdg_capture_execute(int entry, cudnnHandle_t handle,
                         cudnnBackendDescriptor_t plan,
                         cudnnBackendDescriptor_t pack, const void *caller) {
   sdg_graph_execution_t execution;
+  bool executes = entry == SDG_ENTRY_cudnnBackendExecute;
   if (sdg_capture_is_foreign(caller))
     return -1;
+  if (!executes && (!sdg_job_asked() || !sdg_setup_in_pieces()))
+    return sdg_capture_opaque(entry, handle, caller);
   sdg_capture_enter();
   bool known = sdg_shadow_use(plan, pack, &execution);
   const char *missing =
@@ -256,11 +285,13 @@ int sdg_capture_execute(int entry, cudnnHandle_t handle,
   int result = -1;
   if (!sdg_job_asked()) // the call is passed on
     observe(entry, handle, missing ? NULL : &execution);
-  else if (known && sdg_graph_statistics_is(execution.pattern->graph))
+  else if (known && executes &&
+           sdg_graph_statistics_is(execution.pattern->graph))
     result = finalize(entry, handle, &execution);
   else
-    result = missing ? lacks(entry, handle, missing)
-                     : judge(entry, handle, &execution);
+    result = missing    ? lacks(entry, handle, missing)
+             : executes ? judge(entry, handle, &execution)
+                        : nodes(entry, handle, &execution);
   if (known)
     sdg_graph_pattern_release(execution.pattern);
   sdg_capture_leave();

@@ -37,8 +37,9 @@ int sdg_answer_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                         int64_t asked, int64_t *out_count,
                                         void *out, const void *caller);
 
-/* Captures one execution of a graph, and decides what becomes of it. The status
- * for the program, or -1: give the call to the real function. */
+/* Captures one execution of a graph, or a call that makes it nodes of a CUDA
+ * graph, and decides what becomes of it. The status for the program, or -1:
+ * give the call to the real function. */
 int sdg_capture_execute(int entry, cudnnHandle_t handle,
                         cudnnBackendDescriptor_t plan,
                         cudnnBackendDescriptor_t pack, const void *caller);

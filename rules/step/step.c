@@ -196,7 +196,8 @@ sdg_status_t sdg_step_run(sdg_call_t *call, const sdg_plan_entry_t *entry,
 bool sdg_step_is_verdict(sdg_status_t status) {
   const sdg_error_info_t *info = sdg_error_find(status);
   return info && (info->vendor == SDG_VENDOR_BAD_PARAM ||
-                  info->vendor == SDG_VENDOR_UNSUPPORTED);
+                  info->vendor == SDG_VENDOR_UNSUPPORTED ||
+                  info->vendor == SDG_VENDOR_NO_NODES);
 }
 
 sdg_status_t sdg_step_accident(sdg_status_t status) {

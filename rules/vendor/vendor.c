@@ -78,6 +78,7 @@ int sdg_cublas_status(sdg_vendor_class_t kind) {
   case SDG_VENDOR_BAD_PARAM:
     return CUBLAS_STATUS_INVALID_VALUE;
   case SDG_VENDOR_UNSUPPORTED:
+  case SDG_VENDOR_NO_NODES:
     return CUBLAS_STATUS_NOT_SUPPORTED;
   case SDG_VENDOR_NOT_READY:
     return CUBLAS_STATUS_NOT_INITIALIZED;

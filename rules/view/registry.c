@@ -56,6 +56,8 @@ static int vendor_status(sdg_status_t status, sdg_stream_kind_t library) {
     return CUDNN_STATUS_BAD_PARAM;
   case SDG_VENDOR_UNSUPPORTED:
     return CUDNN_STATUS_NOT_SUPPORTED;
+  case SDG_VENDOR_NO_NODES:
+    return CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API;
   case SDG_VENDOR_NOT_READY:
     return CUDNN_STATUS_NOT_INITIALIZED;
   case SDG_VENDOR_NONE:

@@ -11,6 +11,7 @@ typedef enum sdg_vendor_class {
   SDG_VENDOR_BAD_PARAM,   /* CUDNN_STATUS_BAD_PARAM, cudaErrorInvalidValue */
   SDG_VENDOR_UNSUPPORTED, /* CUDNN_STATUS_NOT_SUPPORTED, cudaErrorNotSupported
                            */
+  SDG_VENDOR_NO_NODES,    /* CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API */
   SDG_VENDOR_FAILED,      /* CUDNN_STATUS_EXECUTION_FAILED,
                              cudaErrorLaunchFailure */
   SDG_VENDOR_NOT_READY,   /* CUDNN_STATUS_NOT_INITIALIZED,

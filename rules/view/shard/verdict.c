@@ -123,6 +123,9 @@ sdg_status_t sdg_shard_plan(const sdg_call_t *call, const sdg_op_t *op,
 
 sdg_status_t sdg_shard_answer(sdg_call_t *call, const sdg_op_t *op,
                               const sdg_shard_verdict_t *verdict) {
+  // The only queries about a graph are those for nodes.
+  if (!op->answer)
+    return sdg_fail(SDG_E_GRAPH_NODES, "%s", call->entry_name);
   if (verdict->result == SDG_COLOCATE_MOVES)
     return sdg_colocate_answer(&verdict->colocation, op, &verdict->tagging,
                                &call->result);

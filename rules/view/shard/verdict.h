@@ -34,7 +34,7 @@ void sdg_shard_verdict_fini(sdg_shard_verdict_t *verdict);
 sdg_status_t sdg_shard_plan(const sdg_call_t *call, const sdg_op_t *op,
                             const sdg_shard_verdict_t *verdict,
                             sdg_plan_t **out_plan) SDG_MUST_CHECK;
-/* Answers a tagged query. */
+/* Answers a tagged query. SDG_E_GRAPH_NODES for graphs. */
 sdg_status_t
 sdg_shard_answer(sdg_call_t *call, const sdg_op_t *op,
                  const sdg_shard_verdict_t *verdict) SDG_MUST_CHECK;
