@@ -100,7 +100,8 @@ static void before_mark(host_facts_t *f) {
   for (int n = graph->node_count; n-- > 0;)
     for (int other = n + 1; other < graph->node_count; other++) {
       const sdg_graph_node_t *later = &graph->node[other];
-      if (!f->before[other] && later != f->conv && later != f->product)
+      if (!f->before[other] && later != f->conv && later != f->product &&
+          later != f->pair[1])
         continue;
       for (int i = 0; i < later->operand_count; i++)
         f->before[n] |= !sdg_graph_writes(later, later->operand[i].name) &&
@@ -121,6 +122,8 @@ bool host_facts_init(const sdg_graph_t *graph, host_facts_t *out) {
       poolings++;
     } else if (node->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
       out->product = node;
+      if (products < 2)
+        out->pair[products] = node;
       products++;
     } else {
       others += !host_node_is_pointwise(node) && !host_node_is_reduction(node);
@@ -137,6 +140,10 @@ bool host_facts_init(const sdg_graph_t *graph, host_facts_t *out) {
     out->pool = NULL;
   if (products != 1 || poolings + others > 0)
     out->product = NULL;
+  bool several = products > 1 && poolings + others == 0;
+  out->products = poolings + others > 0 ? 0 : products;
+  if (!several)
+    out->pair[0] = out->pair[1] = NULL;
   before_mark(out);
   return true;
 }

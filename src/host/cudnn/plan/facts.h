@@ -25,9 +25,11 @@ typedef struct {
   const sdg_graph_node_t *pool; /* the only one of its kind, or NULL; without a
                                    convolution or operations of other kinds */
   const sdg_graph_node_t *product; /* of matrices: likewise */
+  int products; /* of matrices; 0 beside operations of other kinds */
+  const sdg_graph_node_t *pair[2]; /* the first two of several */
   bool strange; /* has operations of other kinds, whose engines are not known */
-  bool *before; /* of each node: the convolution or the product needs it; owned
-                 */
+  bool *before; /* of each node: the convolution, the product or the second one
+                   of a pair needs it; owned */
 } host_facts_t;
 
 /* False if memory is short. */

@@ -18,6 +18,8 @@ const char *host_plain_refuses(const host_facts_t *facts);
 const char *host_pools_refuse(const host_facts_t *facts);
 /* A product of matrices with pointwise operations and reductions at most. */
 const char *host_product_refuses(const host_facts_t *facts);
+/* Several products with such operations, which are no attention. */
+const char *host_pairs_refuse(const host_facts_t *facts);
 
 /* The first of `count` rules that does not hold, or NULL. */
 static inline const char *host_rules_broken(const host_rule_t *rules,

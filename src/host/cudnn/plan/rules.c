@@ -442,6 +442,7 @@ const char *host_plan_refuses(const sdg_graph_t *graph) {
   text = text ? text : host_plain_refuses(&f);
   text = text ? text : host_pools_refuse(&f);
   text = text ? text : host_product_refuses(&f);
+  text = text ? text : host_pairs_refuse(&f);
   text = text ? text : host_norms_refuse(&f);
   host_facts_fini(&f);
   return text;
