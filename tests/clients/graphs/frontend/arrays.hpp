@@ -44,6 +44,9 @@ struct array_t {
   std::vector<double> value;
   void *device = nullptr;
   int cut_at = -1; // the dimension; -1: that of rows
+  // Pieces begin at multiples of it; 0: of two rows, where that can be, so that
+  // outputs of stride 2 add up.
+  int64_t unit = 0;
 };
 
 static int64_t count(const dims_t &dim) {
@@ -124,8 +127,7 @@ static int rows_at(const array_t &a) {
 }
 
 static int64_t first_row(const array_t &a, int rank) {
-  // A multiple of two rows, where that can be: outputs of stride 2 add up.
-  int64_t rows = a.dim[rows_at(a)], unit = rows % 2 ? 1 : 2;
+  int64_t rows = a.dim[rows_at(a)], unit = a.unit ? a.unit : rows % 2 ? 1 : 2;
   return rows / unit * rank / ranks * unit;
 }
 
@@ -172,26 +174,36 @@ static void *memory(size_t size) {
   return at;
 }
 
-static void *input(array_t &a) {
+static void *output(array_t &a) {
+  return a.device = memory(size_t(count(local_dim(a))) * bytes(a.type));
+}
+
+// Writes this rank's values to where the array is in memory.
+static void upload(const array_t &a) {
   size_t size = bytes(a.type);
   std::vector<char> host(size_t(count(local_dim(a))) * size);
   each(a, [&](int64_t index, int64_t offset) {
     store(&host[offset * size], a.value[index], a.type);
   });
-  a.device = memory(host.size());
   check(cudaMemcpy(a.device, host.data(), host.size(), cudaMemcpyHostToDevice));
+}
+
+static void *input(array_t &a) {
+  output(a);
+  upload(a);
   return a.device;
 }
 
-static void *output(array_t &a) {
-  return a.device = memory(size_t(count(local_dim(a))) * bytes(a.type));
+static double tolerance_of(DataType_t type) {
+  return type == fp8                 ? 7e-2
+         : type == bf16              ? 1.6e-2
+         : type == i32 || type == i8 ? 0
+                                     : 4e-3;
 }
 
-static void compare(const std::string &name, const array_t &a) {
-  double tolerance = a.type == fp8                   ? 7e-2
-                     : a.type == bf16                ? 1.6e-2
-                     : a.type == i32 || a.type == i8 ? 0
-                                                     : 4e-3;
+// tolerance: the error that is allowed, as a part of the largest value.
+static void compare(const std::string &name, const array_t &a,
+                    double tolerance) {
   size_t size = bytes(a.type);
   std::vector<char> host(size_t(count(local_dim(a))) * size);
   double off = 0, most = 0;
@@ -205,6 +217,10 @@ static void compare(const std::string &name, const array_t &a) {
   });
   check(off <= tolerance * most, name + ": off by " + std::to_string(off) +
                                      " of " + std::to_string(most));
+}
+
+static void compare(const std::string &name, const array_t &a) {
+  compare(name, a, tolerance_of(a.type));
 }
 
 // ---- what is right ---------------------------------------------------------

@@ -7,21 +7,11 @@
 // usage: cases [TEXT]     only the graphs whose names contain TEXT
 #include "attention.hpp"
 #include "matrix.hpp"
+#include "nets.hpp"
 #include "norm.hpp"
 
 #include <cstdio>
 #include <cstdlib>
-
-template <typename attributes_t> static attributes_t as(const window_t &v) {
-  return attributes_t()
-      .set_pre_padding(v.pre)
-      .set_post_padding(v.post)
-      .set_stride(v.stride)
-      .set_dilation(v.dilation);
-}
-using forward_t = fe::graph::Conv_fprop_attributes;
-using data_t = fe::graph::Conv_dgrad_attributes;
-using filter_t = fe::graph::Conv_wgrad_attributes;
 
 // ---- cases -----------------------------------------------------------------
 
@@ -334,6 +324,7 @@ int main(int words, char **word) {
   cases.insert(cases.end(), norm_cases.begin(), norm_cases.end());
   if (!pieces) // refused then
     cases.insert(cases.end(), whole_norm_cases.begin(), whole_norm_cases.end());
+  cases.insert(cases.end(), net_cases.begin(), net_cases.end());
   for (auto &of_attention : attention_cases())
     cases.push_back(of_attention);
   for (const shape_t &s : shapes) {

@@ -22,22 +22,32 @@ struct graph_t : fe::graph::Graph {
         .set_intermediate_data_type(between)
         .set_compute_data_type(compute);
   }
-  tensor_t in(array_t &a) {
+  // An input that is in memory.
+  tensor_t use(const array_t &a) {
     tensor_t t = tensor(fe::graph::Tensor_attributes()
                             .set_dim(local_dim(a))
                             .set_stride(strides(local_dim(a), a.channels_last))
                             .set_data_type(a.type)
                             .set_uid(int64_t(pack.size()) + 1));
-    pack[t->get_uid()] = input(a);
+    pack[t->get_uid()] = a.device;
     return t;
   }
-  void out(tensor_t t, array_t &a) {
+  tensor_t in(array_t &a) {
+    input(a);
+    return use(a);
+  }
+  // A result that gets the memory of the array.
+  void give(tensor_t t, const array_t &a) {
     t->set_output(true)
         .set_dim(local_dim(a))
         .set_stride(strides(local_dim(a), a.channels_last))
         .set_data_type(a.type)
         .set_uid(int64_t(pack.size()) + 1);
-    pack[t->get_uid()] = output(a);
+    pack[t->get_uid()] = a.device;
+  }
+  void out(tensor_t t, array_t &a) {
+    output(a);
+    give(t, a);
   }
   // `finish` compares it.
   void out(tensor_t t, array_t &a, const std::string &name) {
@@ -79,3 +89,14 @@ struct graph_t : fe::graph::Graph {
       compare(name, *result);
   }
 };
+
+template <typename attributes_t> static attributes_t as(const window_t &v) {
+  return attributes_t()
+      .set_pre_padding(v.pre)
+      .set_post_padding(v.post)
+      .set_stride(v.stride)
+      .set_dilation(v.dilation);
+}
+using forward_t = fe::graph::Conv_fprop_attributes;
+using data_t = fe::graph::Conv_dgrad_attributes;
+using filter_t = fe::graph::Conv_wgrad_attributes;
