@@ -269,13 +269,13 @@ START_TEST(an_image_of_tokens_is_a_conflict) {
                           .spatial = 2,
                           .operands = 1}};
   snprintf(call[1].entry, sizeof call[1].entry, "conv");
-  operand_set(&call[1].operand[0], "y", 24, 12, 5);
+  seen_operand(&call[1].operand[0], "y", 24, 12, 5);
   candidate_t candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
   fault_has(&candidate, "has as many places as there are tokens");
   ck_assert(!candidate.has_local);
   candidate = sequences_judged(SDG_VIEW_WHOLE, call, 2, 3);
   ck_assert_int_eq(candidate.faults, 0);
-  operand_set(&call[1].operand[0], "y", 24, 12, 7);
+  seen_operand(&call[1].operand[0], "y", 24, 12, 7);
   candidate = sequences_judged(SDG_VIEW_SHARD, call, 2, 3);
   ck_assert_int_eq(candidate.faults, 0);
   ck_assert(candidate.has_local);
