@@ -202,6 +202,9 @@ static void rules_print(void) {
   {key, value, meaning " Default: " otherwise ". View: " view "."},
 #define SDG_RULES_EXTENT(key, value, otherwise, view, example, meaning)        \
   {key, value, meaning " Default: " otherwise ". View: " view "."},
+#define SDG_RULES_FUNCTION_KEY(name, key, value, otherwise, view, example,     \
+                               meaning)                                        \
+  {key, value, meaning " Default: " otherwise ". View: " view "."},
 #define SDG_RULES_TEXT(title, text) {title, NULL, text},
   static const struct {
     const char *head, *value, *text;

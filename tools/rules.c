@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "rules/file/file.h"
+#include "rules/file/function/function.h"
 #include "src/base/options.h"
 #include "tools/command.h"
 
@@ -176,6 +177,38 @@ static void section_print(const sdg_section_t *section,
   printf("\n");
 }
 
+static void function_print(const sdg_function_t *function) {
+  printf("  [function %s]", function->name);
+  if (strcmp(function->name, function->symbol) != 0)
+    printf(" symbol %s", function->symbol);
+  for (int t = 0; t < function->tensors; t++) {
+    const sdg_function_tensor_t *tensor = &function->tensor[t];
+    const sdg_argument_t *argument = &function->argument[tensor->argument];
+    printf("%s %s %s[", t ? "," : "",
+           argument->use == SDG_ARGUMENT_IN    ? "in"
+           : argument->use == SDG_ARGUMENT_OUT ? "out"
+                                               : "inout",
+           argument->name);
+    for (int i = 0; i < tensor->dims; i++)
+      printf("%s%s", i ? " " : "", sdg_dim_name(tensor->dim[i]));
+    if (tensor->dims == 0)
+      printf("%lld", (long long)tensor->count);
+    putchar(']');
+  }
+  const char *between = "; reach ";
+  for (int d = 0; d <= SDG_DIM_W; d++) {
+    if (function->reach[d] == SDG_REACH_UNSAID)
+      continue;
+    printf("%s%s:", between, sdg_dim_name((sdg_dim_t)d));
+    if (function->reach[d] == SDG_REACH_ALL)
+      printf("all");
+    else
+      printf("%lld", (long long)function->reach[d]);
+    between = " ";
+  }
+  putchar('\n');
+}
+
 static void rules_print(const sdg_rules_t *rules, int ranks) {
   printf("%s: %d section%s, for %d ranks,", rules->source, rules->sections,
          rules->sections == 1 ? "" : "s", ranks);
@@ -188,6 +221,8 @@ static void rules_print(const sdg_rules_t *rules, int ranks) {
                : "  the program says itself what is split (sundog.h)\n");
   for (int s = 0; s < rules->sections; s++)
     section_print(&rules->section[s], &rules->mesh);
+  for (int f = 0; f < rules->functions; f++)
+    function_print(&rules->function[f]);
 }
 
 int command_rules(int argc, char **argv) {

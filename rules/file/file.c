@@ -197,6 +197,14 @@ static sdg_status_t tags_parse(const sdg_options_t *options,
   return SDG_OK;
 }
 
+static bool drafts_declare(const void *user, const char *glob) {
+  const sdg_drafts_t *drafts = user;
+  for (int f = 0; f < drafts->functions; f++)
+    if (fnmatch(glob, drafts->function[f].name, 0) == 0)
+      return true;
+  return false;
+}
+
 sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                              const sdg_options_t *options, sdg_rules_t *rules) {
   sdg_location_t location = {drafts->source, 0};
@@ -204,13 +212,45 @@ sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
   const char *text = value_of(drafts, draft, SDG_KEY_MATCH, "", "", &location);
   SDG_TRY(sdg_match_parse(&location, text, &drafts->extents, section));
   text = value_of(drafts, draft, SDG_KEY_OP, "", "", &location);
-  SDG_TRY(sdg_op_parse(&location, text, section));
+  SDG_TRY(sdg_op_parse(&location, text, drafts_declare, drafts, section));
   section->op_line = draft->line[SDG_KEY_OP];
   if (section->is_local)
     return SDG_OK;
   SDG_TRY(shard_parse(drafts, draft, options, rules));
   for (int k = 0; k < section->splits; k++)
     rules->axes |= section->split[k].axes;
+  return SDG_OK;
+}
+
+static bool concerns(const sdg_section_t *section,
+                     const sdg_function_t *function) {
+  bool found = section->globs == 0;
+  for (int g = 0; g < section->globs && !found; g++)
+    found = fnmatch(section->glob[g], sdg_family_name(SDG_FAMILY_FUNCTION),
+                    0) == 0 ||
+            fnmatch(section->glob[g], function->name, 0) == 0;
+  return found && !section->is_local && !sdg_section_multiplies(section);
+}
+
+sdg_status_t sdg_drafts_function(const sdg_drafts_t *drafts, int index,
+                                 sdg_rules_t *rules) {
+  if (!rules->function)
+    SDG_TRY(SDG_ALLOCATE(rules->function, drafts->functions, "for the rules"));
+  sdg_function_t *function = &rules->function[rules->functions];
+  SDG_TRY(sdg_function_parse(&drafts->function[index], function));
+  sdg_location_t location = {drafts->source, function->line};
+  for (int i = 0; i < rules->functions; i++)
+    if (strcmp(rules->function[i].symbol, function->symbol) == 0)
+      return sdg_location_fail(&location, SDG_E_RULES_TWICE,
+                               "symbol '%s' is already in line %d",
+                               function->symbol, rules->function[i].line);
+  rules->functions++;
+  for (int i = 0; i < drafts->count; i++) {
+    const sdg_section_t *section = &drafts->draft[i].section;
+    for (int k = 0; k < section->splits && concerns(section, function); k++)
+      SDG_TRY(sdg_function_check_split(&location, function, section->name,
+                                       section->split[k].dim));
+  }
   return SDG_OK;
 }
 
@@ -272,6 +312,8 @@ sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
   sdg_status_t status = sdg_drafts_mesh(&drafts, options, ranks, &rules.mesh);
   for (int i = 0; i < drafts.count && status == SDG_OK; i++)
     status = sdg_draft_parse(&drafts, &drafts.draft[i], options, &rules);
+  for (int f = 0; f < drafts.functions && status == SDG_OK; f++)
+    status = sdg_drafts_function(&drafts, f, &rules);
   if (status == SDG_OK)
     status = sdg_drafts_check(&drafts, options, &rules);
   return sdg_drafts_close(&drafts, status, &rules, out_rules);
@@ -314,15 +356,23 @@ void sdg_rules_fini(sdg_rules_t *rules) {
   for (int s = 0; rules->section && s < rules->sections; s++)
     sdg_section_fini(&rules->section[s]);
   free(rules->section);
+  free(rules->function);
   free((void *)(uintptr_t)rules->source);
   *rules = (sdg_rules_t){.source = NULL};
+}
+
+static bool names_function(const sdg_rules_t *rules, const char *glob) {
+  for (int f = 0; f < rules->functions; f++)
+    if (fnmatch(glob, rules->function[f].name, 0) == 0)
+      return true;
+  return false;
 }
 
 sdg_status_t sdg_rules_check_glob(const sdg_rules_t *rules,
                                   const sdg_section_t *section,
                                   const char *glob, const char *const *names,
                                   int count) {
-  bool found = sdg_glob_names_product(glob);
+  bool found = sdg_glob_names_product(glob) || names_function(rules, glob);
   for (int f = 0; f < SDG_FAMILY_OTHER && !found; f++)
     found = fnmatch(glob, sdg_family_name((sdg_family_t)f), 0) == 0;
   for (int n = 0; n < count && !found; n++)

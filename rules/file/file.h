@@ -143,6 +143,8 @@ typedef struct sdg_rules {
   sdg_view_t view; /* the same in every [shard] section */
   int sections;
   sdg_section_t *section; /* owned */
+  int functions;
+  struct sdg_function *function; /* rules/file/function/function.h; owned */
 } sdg_rules_t;
 
 /* Reads the rules that the options ask for (sdg_options_asked), for a job of

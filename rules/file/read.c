@@ -90,6 +90,41 @@ static sdg_status_t kind_parse(reader_t *reader, const char *word) {
   return SDG_OK;
 }
 
+// The head of a [function] section.
+static sdg_status_t function_begin(reader_t *reader, sdg_word_t name) {
+  const sdg_location_t *location = &reader->location;
+  sdg_drafts_t *drafts = reader->drafts;
+  if (!name.length)
+    return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
+                             "write the function's name: [function NAME]");
+  if (drafts->functions == SDG_SECTIONS_MAX)
+    return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                             "more than %d functions", SDG_SECTIONS_MAX);
+  for (int i = 0; i < drafts->functions; i++)
+    if (sdg_word_is(name, drafts->function[i].name))
+      return sdg_location_fail(location, SDG_E_RULES_TWICE,
+                               "function '%.*s' is already in line %d",
+                               name.length, name.at, drafts->function[i].head);
+  sdg_function_draft_t *draft = &drafts->function[drafts->functions++];
+  draft->source = drafts->source;
+  draft->head = location->line;
+  snprintf(draft->name, sizeof draft->name, "%.*s", name.length, name.at);
+  reader->kind = KIND_FUNCTION;
+  return SDG_OK;
+}
+
+// A line of a [function] section.
+static sdg_status_t function_add(reader_t *reader, const char *name,
+                                 const char *value) {
+  sdg_drafts_t *drafts = reader->drafts;
+  int key;
+  SDG_TRY(sdg_choice_parse(&reader->location, name, "key of a function",
+                           sdg_function_key_name, SDG_FUNCTION_KEY_COUNT,
+                           &key));
+  return sdg_function_draft_add(
+      &reader->location, &drafts->function[drafts->functions - 1], key, value);
+}
+
 // A line "[kind name]".
 static sdg_status_t section_begin(reader_t *reader, const char *line) {
   const sdg_location_t *location = &reader->location;
@@ -133,6 +168,8 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
     *first = location->line;
     return SDG_OK;
   }
+  if (section == KIND_FUNCTION)
+    return function_begin(reader, name);
   if (reader->drafts->count == SDG_SECTIONS_MAX)
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
                              "more than %d sections", SDG_SECTIONS_MAX);
@@ -296,12 +333,13 @@ static int pair_read(void *user, const char *section, const char *name,
   reader_t *reader = user;
   if (reader->status != SDG_OK || reader->kind == KIND_SKIPPED)
     return reader->status == SDG_OK;
-  sdg_status_t status = reader->kind == KIND_MESH
-                            ? mesh_add(reader, name, value)
-                        : reader->kind == KIND_EXTENTS
-                            ? sdg_extents_add(&reader->location, name, value,
-                                              &reader->drafts->extents)
-                            : key_add(reader, name, value);
+  sdg_status_t status =
+      reader->kind == KIND_MESH       ? mesh_add(reader, name, value)
+      : reader->kind == KIND_FUNCTION ? function_add(reader, name, value)
+      : reader->kind == KIND_EXTENTS
+          ? sdg_extents_add(&reader->location, name, value,
+                            &reader->drafts->extents)
+          : key_add(reader, name, value);
   if (status != SDG_OK)
     reader_fault(reader, status);
   return reader->status == SDG_OK;
@@ -369,7 +407,11 @@ static sdg_status_t file_parse(reader_t *reader) {
 static sdg_status_t drafts_init(const char *source, sdg_drafts_t *drafts) {
   *drafts = (sdg_drafts_t){.source = source};
   drafts->draft = calloc(SDG_SECTIONS_MAX, sizeof *drafts->draft);
-  return drafts->draft ? SDG_OK : sdg_fail(SDG_E_NO_MEMORY, "for the rules");
+  drafts->function = calloc(SDG_SECTIONS_MAX, sizeof *drafts->function);
+  if (drafts->draft && drafts->function)
+    return SDG_OK;
+  sdg_drafts_fini(drafts);
+  return sdg_fail(SDG_E_NO_MEMORY, "for the rules");
 }
 
 sdg_status_t sdg_drafts_read(const char *path, bool thorough,
@@ -446,5 +488,8 @@ void sdg_drafts_fini(sdg_drafts_t *drafts) {
     for (int key = 0; key < SDG_KEY_COUNT; key++)
       free(drafts->draft[i].value[key]);
   free(drafts->draft);
+  for (int i = 0; drafts->function && i < drafts->functions; i++)
+    sdg_function_draft_fini(&drafts->function[i]);
+  free(drafts->function);
   *drafts = (sdg_drafts_t){.source = NULL};
 }

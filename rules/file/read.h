@@ -5,6 +5,7 @@
 #define SDG_RULES_FILE_READ_H
 
 #include "rules/file/file.h"
+#include "rules/file/function/function.h"
 #include "rules/file/word.h"
 #include "rules/file/value.h"
 
@@ -31,6 +32,8 @@ typedef struct sdg_drafts {
   sdg_status_t first; /* the status of the first of them */
   int count;
   sdg_draft_t *draft; /* owned */
+  int functions;
+  sdg_function_draft_t *function; /* owned */
 } sdg_drafts_t;
 
 /* Reads a file; `path` must live as long as the result. Reports the first fault
@@ -59,6 +62,9 @@ sdg_status_t sdg_drafts_mesh(const sdg_drafts_t *drafts,
 sdg_status_t sdg_draft_parse(const sdg_drafts_t *drafts, sdg_draft_t *draft,
                              const sdg_options_t *options,
                              sdg_rules_t *rules) SDG_MUST_CHECK;
+/* Reads one function, after all sections. */
+sdg_status_t sdg_drafts_function(const sdg_drafts_t *drafts, int index,
+                                 sdg_rules_t *rules) SDG_MUST_CHECK;
 /* Checks that need all sections. */
 sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
                               const sdg_options_t *options,

@@ -139,9 +139,18 @@ static void sections_review(sdg_drafts_t *drafts, const sdg_options_t *options,
     if (status == SDG_OK)
       status = section_review(drafts, draft, options, rules);
   }
+  for (int f = 0; f < drafts->functions && status != SDG_E_NO_MEMORY; f++) {
+    sdg_status_t fault = sdg_drafts_function(drafts, f, rules);
+    if (fault == SDG_E_NO_MEMORY)
+      status = fault;
+    else if (fault != SDG_OK)
+      fault_count(drafts, fault);
+  }
   for (int i = 0; i < drafts->count; i++) {
     const sdg_section_t *section = &drafts->draft[i].section;
-    const sdg_rules_t location = {.source = drafts->source};
+    const sdg_rules_t location = {.source = drafts->source,
+                                  .functions = rules->functions,
+                                  .function = rules->function};
     for (int g = 0; g < section->globs; g++) {
       sdg_status_t fault = sdg_rules_check_glob(
           &location, section, section->glob[g], review->names, review->count);

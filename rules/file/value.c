@@ -123,7 +123,9 @@ static bool glob_names_family(const char *glob, const char **families) {
 }
 
 sdg_status_t sdg_op_parse(const sdg_location_t *location, const char *text,
-                          sdg_section_t *section) {
+                          bool (*is_function)(const void *user,
+                                              const char *glob),
+                          const void *user, sdg_section_t *section) {
   const char *families[SDG_FAMILY_COUNT];
   sdg_word_t word;
   section->globs = 0;
@@ -137,7 +139,8 @@ sdg_status_t sdg_op_parse(const sdg_location_t *location, const char *text,
     snprintf(glob, SDG_GLOB_BYTES, "%.*s", word.length, word.at);
     // sdg_rules_check_entries checks the entries.
     if (strncmp(glob, "cudnn", 5) != 0 && strncmp(glob, "cublas", 6) != 0 &&
-        !glob_names_family(glob, families) && !sdg_glob_names_product(glob))
+        !glob_names_family(glob, families) && !sdg_glob_names_product(glob) &&
+        !is_function(user, glob))
       return sdg_word_fail(location, word, "op", families, SDG_FAMILY_OTHER);
   }
   return SDG_OK;

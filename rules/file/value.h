@@ -16,8 +16,11 @@ sdg_status_t sdg_dim_parse(const sdg_location_t *location, sdg_word_t word,
 sdg_status_t sdg_match_parse(const sdg_location_t *location, const char *text,
                              const sdg_extents_t *extents,
                              sdg_section_t *section) SDG_MUST_CHECK;
-sdg_status_t sdg_op_parse(const sdg_location_t *location, const char *text,
-                          sdg_section_t *section) SDG_MUST_CHECK;
+/* `is_function`: whether the rules declare a function that the word matches. */
+sdg_status_t
+sdg_op_parse(const sdg_location_t *location, const char *text,
+             bool (*is_function)(const void *user, const char *glob),
+             const void *user, sdg_section_t *section) SDG_MUST_CHECK;
 sdg_status_t sdg_split_parse(const sdg_location_t *location, const char *text,
                              const sdg_mesh_t *mesh,
                              sdg_section_t *section) SDG_MUST_CHECK;

@@ -352,8 +352,15 @@ static size_t spare(size_t bytes) {
   return bytes / 4 < most ? bytes / 4 : most;
 }
 
-static sdg_status_t grow(const sdg_vendor_t *cuda, buffer_t *own,
-                         size_t bytes) {
+static cudaError_t allocate(const sdg_vendor_t *cuda, sdg_scratch_kind_t kind,
+                            void **out, size_t bytes) {
+  return kind == SDG_SCRATCH_HOST
+             ? cuda->cudaMallocManaged(out, bytes, cudaMemAttachGlobal)
+             : cuda->cudaMalloc(out, bytes);
+}
+
+static sdg_status_t grow(const sdg_vendor_t *cuda, sdg_scratch_kind_t kind,
+                         buffer_t *own, size_t bytes) {
   // cudaFree waits for all work that uses the old buffer.
   SDG_TRY(
       sdg_vendor_check(cuda->cudaFree(own->data), "freeing of scratch memory"));
@@ -361,10 +368,10 @@ static sdg_status_t grow(const sdg_vendor_t *cuda, buffer_t *own,
   own->bytes = 0;
   size_t grown = bytes + spare(bytes);
   void *buffer;
-  if (cuda->cudaMalloc(&buffer, grown) != cudaSuccess) {
+  if (allocate(cuda, kind, &buffer, grown) != cudaSuccess) {
     (void)cuda->cudaGetLastError();
     grown = bytes;
-    cudaError_t result = cuda->cudaMalloc(&buffer, grown);
+    cudaError_t result = allocate(cuda, kind, &buffer, grown);
     if (result != cudaSuccess)
       return sdg_fail(SDG_E_DEVICE_MEMORY, "%zu bytes for halos: %s", bytes,
                       cuda->cudaGetErrorString(result));
@@ -384,7 +391,7 @@ sdg_status_t sdg_scratch_get(sdg_scratch_kind_t kind, size_t bytes,
     // Otherwise it would spoil a capture that the program makes meanwhile.
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     (void)cuda->cudaThreadExchangeStreamCaptureMode(&mode);
-    sdg_status_t status = grow(cuda, own, bytes);
+    sdg_status_t status = grow(cuda, kind, own, bytes);
     (void)cuda->cudaThreadExchangeStreamCaptureMode(&mode);
     SDG_TRY(status);
   }

@@ -66,6 +66,7 @@ typedef enum sdg_scratch_kind {
   SDG_SCRATCH_CALL, /* for one call */
   SDG_SCRATCH_KEPT, /* for prefetched messages */
   SDG_SCRATCH_OWN,  /* for a call that no plan makes, while plans run */
+  SDG_SCRATCH_HOST, /* for one call, in managed memory */
   SDG_SCRATCH_COUNT,
 } sdg_scratch_kind_t;
 

@@ -285,7 +285,8 @@ static sdg_status_t exec_open(const sdg_plan_t *plan, const sdg_call_t *call,
   if (how->room) {
     SDG_TRY(captured_memory(plan, how->room, &scratch, &kept));
   } else {
-    SDG_TRY(sdg_scratch_get(SDG_SCRATCH_CALL, plan->scratch_bytes, &scratch));
+    SDG_TRY(sdg_scratch_get(plan->on_host ? SDG_SCRATCH_HOST : SDG_SCRATCH_CALL,
+                            plan->scratch_bytes, &scratch));
     if (!kept)
       SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, plan->kept_bytes, &kept));
   }

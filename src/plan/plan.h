@@ -151,6 +151,7 @@ typedef struct sdg_plan {
   sdg_parcel_t *parcel;
   int parcels;
   size_t scratch_bytes, kept_bytes;
+  bool on_host; /* scratch is managed memory: sub-calls use it on the host */
   sdg_held_t held[SDG_HELD_MAX];
   int helds;
   sdg_share_t *share; /* whole view only; owned */

@@ -18,9 +18,41 @@ example() {
     here && /^```/ { on = !on; next } here && on' "$page"
 }
 
+# function_keys: those of [function].
+function_keys() {
+  sed -n '/^### `\[function/,/^### `\[shard/s/^#### `\([a-z]*\)`$/\1/p' "$page"
+}
+# A section with every key that the example does not have.
+function_section() {
+  echo '[function f]'
+  cat lines
+  grep -q '^arguments' lines ||
+    echo 'arguments = in u, in v, in f, out w, out total, int rows, int columns, int row0'
+  grep -q '^tensor' lines || {
+    echo 'tensor = u w: float [H=rows W=columns]'
+    grep -q '^arguments' lines || echo 'tensor = total: double []'
+  }
+  grep -Eq '^(dims|arguments)' lines || echo 'dims = H W'
+  grep -q '^reach' lines || echo 'reach = 0'
+  grep -Eq 'stream' lines || echo 'stream = none'
+  printf '[shard x]\nsplit = H:y\nview = shard\n[mesh]\ny = 2\nx = 2\n'
+}
+
+every_example_of_a_function_is_taken() {
+  local key
+  [ "$(function_keys | wc -l)" = 11 ]
+  while read -r key; do
+    example "$key" >lines
+    grep -q "^$key *=" lines
+    function_section >x.rules
+    [ "$key" != tensor ] || sed -i 's/out total, //' x.rules
+    run 0 "$sundog" rules --check -n 4 x.rules
+  done < <(function_keys)
+}
 every_example_of_a_key_is_taken() {
   [ "$(keys | wc -l)" -ge 16 ]
   while read -r key; do
+    ! function_keys | grep -qx "$key" || continue
     example "$key" >lines
     grep -q "^$key *=" lines
     if [ "$key" = same ]; then
@@ -45,6 +77,7 @@ every_word_of_a_value_is_taken() {
   # Only alternatives that are plain words, without capitals and signs.
   local key word
   while IFS=: read -r key word; do
+    ! function_keys | grep -qx "$key" || continue
     printf '[mesh]\ny = 2\n[shard x]\n%s = %s\n' "$key" "$word" >x.rules
     case $key in
     a | b | c | sizes) # of a product
@@ -79,5 +112,5 @@ every_command_that_pages_name_has_its_options() {
   done <said
 }
 
-cases every_example_of_a_key_is_taken an_example_of_extents_is_taken \
+cases every_example_of_a_function_is_taken every_example_of_a_key_is_taken an_example_of_extents_is_taken \
   every_word_of_a_value_is_taken every_command_that_pages_name_has_its_options

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a [function] section: its lines, then their values.
+#include "rules/file/function/function.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/file/value.h"
+
+const char *const sdg_function_key_name[SDG_FUNCTION_KEY_COUNT] = {
+#define SDG_RULES_FUNCTION_KEY(name, key, value, otherwise, view, example,     \
+                               meaning)                                        \
+  [SDG_FUNCTION_##name] = key,
+#include "rules/file/keys.def"
+};
+
+// ---- lines -----------------------------------------------------------------
+
+// What joins the lines of a key that may have several; NULL: it has one.
+static const char *joint(int key) {
+  return key == SDG_FUNCTION_ARGUMENTS ? ", "
+         : key == SDG_FUNCTION_TENSOR  ? "; "
+                                       : NULL;
+}
+
+sdg_status_t sdg_function_draft_add(const sdg_location_t *location,
+                                    sdg_function_draft_t *draft, int key,
+                                    const char *value) {
+  const char *between = joint(key), *first = draft->value[key];
+  if (draft->line[key] && !between)
+    return sdg_location_fail(location, SDG_E_RULES_TWICE,
+                             "'%s' is already in line %d",
+                             sdg_function_key_name[key], draft->line[key]);
+  if (!draft->line[key])
+    draft->line[key] = location->line;
+  if (*value == '\0')
+    return SDG_OK; // as if it were not there
+  size_t bytes =
+      (first ? strlen(first) + strlen(between) : 0) + strlen(value) + 1;
+  char *text = malloc(bytes);
+  if (!text)
+    return sdg_fail(SDG_E_NO_MEMORY, "for the rules");
+  snprintf(text, bytes, "%s%s%s", first ? first : "", first ? between : "",
+           value);
+  free(draft->value[key]);
+  draft->value[key] = text;
+  return SDG_OK;
+}
+
+void sdg_function_draft_fini(sdg_function_draft_t *draft) {
+  for (int key = 0; key < SDG_FUNCTION_KEY_COUNT; key++)
+    free(draft->value[key]);
+  *draft = (sdg_function_draft_t){.source = NULL};
+}
+
+// ---- values ----------------------------------------------------------------
+
+// The value of a key and its location; "" if it is not given.
+static const char *value_of(const sdg_function_draft_t *draft, int key,
+                            sdg_location_t *out_location) {
+  *out_location = (sdg_location_t){
+      draft->source, draft->line[key] ? draft->line[key] : draft->head};
+  return draft->value[key] ? draft->value[key] : "";
+}
+
+static sdg_status_t required(const sdg_function_draft_t *draft, int key) {
+  sdg_location_t location = {draft->source, draft->head};
+  return draft->value[key]
+             ? SDG_OK
+             : sdg_location_fail(&location, SDG_E_RULES_SYNTAX,
+                                 "function '%s' has no '%s =' line",
+                                 draft->name, sdg_function_key_name[key]);
+}
+
+static sdg_status_t dims_parse(const sdg_location_t *location, const char *text,
+                               sdg_dim_t *out, int *out_dims) {
+  sdg_word_t word;
+  *out_dims = 0;
+  while (sdg_word_next(&text, " \t", &word)) {
+    if (*out_dims == SDG_FUNCTION_DIMS)
+      return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                               "more than %d dimensions", SDG_FUNCTION_DIMS);
+    SDG_TRY(sdg_dim_parse(location, word, &out[(*out_dims)++]));
+  }
+  return SDG_OK;
+}
+
+// One item "H:2" or, for all dimensions, "2".
+static sdg_status_t item_parse(const sdg_location_t *location, sdg_word_t item,
+                               sdg_dim_t *out_dim, sdg_word_t *out_value) {
+  const char *colon = memchr(item.at, ':', (size_t)item.length);
+  *out_dim = SDG_DIM_COUNT;
+  *out_value = item;
+  if (!colon)
+    return SDG_OK;
+  sdg_word_t name = {item.at, (int)(colon - item.at)};
+  *out_value = (sdg_word_t){colon + 1, item.length - name.length - 1};
+  return sdg_dim_parse(location, name, out_dim);
+}
+
+static sdg_status_t reach_parse(const sdg_location_t *location,
+                                const char *text, sdg_function_t *io) {
+  sdg_word_t item, value;
+  sdg_dim_t dim;
+  while (sdg_word_next(&text, " \t,", &item)) {
+    int64_t reach = SDG_REACH_ALL;
+    SDG_TRY(item_parse(location, item, &dim, &value));
+    if (!sdg_word_is(value, "all") &&
+        (!sdg_word_number(value, &reach) || reach > INT32_MAX))
+      return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                               "'%.*s': reach is a number of elements, as "
+                               "H:2, or all",
+                               item.length, item.at);
+    for (int d = 0; d < SDG_DIM_COUNT; d++)
+      if (dim == SDG_DIM_COUNT || d == (int)dim)
+        io->reach[d] = reach;
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t border_parse(const sdg_location_t *location,
+                                 const char *text, sdg_function_t *io) {
+  static const char *const words[] = {[SDG_BORDER_OWN] = "own",
+                                      [SDG_BORDER_WRAP] = "wrap",
+                                      [SDG_BORDER_ZERO] = "zero"};
+  sdg_word_t item, value;
+  sdg_dim_t dim;
+  char word[16];
+  int border;
+  while (sdg_word_next(&text, " \t,", &item)) {
+    SDG_TRY(item_parse(location, item, &dim, &value));
+    snprintf(word, sizeof word, "%.*s", value.length, value.at);
+    SDG_TRY(sdg_choice_parse(location, word, "border", words,
+                             sizeof words / sizeof *words, &border));
+    for (int d = 0; d < SDG_DIM_COUNT; d++)
+      if (dim == SDG_DIM_COUNT || d == (int)dim)
+        io->border[d] = (sdg_border_t)border;
+  }
+  return SDG_OK;
+}
+
+// "row0 H, column0 W"
+static sdg_status_t offset_parse(const sdg_location_t *location,
+                                 const char *text, sdg_function_t *io) {
+  sdg_word_t item;
+  while (sdg_word_next(&text, ",", &item)) {
+    char words[128];
+    const char *rest = words;
+    sdg_word_t name = {rest, 0}, dim = {rest, 0}, more;
+    snprintf(words, sizeof words, "%.*s", item.length, item.at);
+    if (!sdg_word_next(&rest, " \t", &name) ||
+        !sdg_word_next(&rest, " \t", &dim) || sdg_word_next(&rest, " ", &more))
+      return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
+                               "'%s': write an argument and a dimension, as "
+                               "'row0 H'",
+                               words);
+    int index = sdg_function_argument(io, name);
+    const sdg_argument_t *argument = &io->argument[index < 0 ? 0 : index];
+    if (index < 0 || argument->use != SDG_ARGUMENT_NUMBER ||
+        argument->members || argument->number[0].kind == 'f')
+      return sdg_location_fail(location, SDG_E_RULES_WORD,
+                               "'%.*s' is not the name of an argument that is "
+                               "an integer",
+                               name.length, name.at);
+    if (io->offsets == SDG_OFFSETS_MAX)
+      return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                               "more than %d offsets", SDG_OFFSETS_MAX);
+    io->offset[io->offsets].argument = index;
+    SDG_TRY(sdg_dim_parse(location, dim, &io->offset[io->offsets++].dim));
+  }
+  return SDG_OK;
+}
+
+// "sum total, max biggest"
+static sdg_status_t result_parse(const sdg_location_t *location,
+                                 const char *text, sdg_function_t *io) {
+  static const char *const words[] = {[SDG_FUNCTION_SUM] = "sum",
+                                      [SDG_FUNCTION_MAX] = "max",
+                                      [SDG_FUNCTION_MIN] = "min"};
+  sdg_word_t item;
+  while (sdg_word_next(&text, ",", &item)) {
+    char line[128], word[16];
+    const char *rest = line;
+    sdg_word_t how = {rest, 0}, name = {rest, 0};
+    int which;
+    snprintf(line, sizeof line, "%.*s", item.length, item.at);
+    if (!sdg_word_next(&rest, " \t", &how) ||
+        !sdg_word_next(&rest, " \t", &name))
+      return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
+                               "'%s': write sum, max or min and an "
+                               "argument",
+                               line);
+    snprintf(word, sizeof word, "%.*s", how.length, how.at);
+    SDG_TRY(sdg_choice_parse(location, word, "kind of result", words,
+                             sizeof words / sizeof *words, &which));
+    int index = sdg_function_argument(io, name);
+    int tensor = index < 0 ? -1 : io->argument[index].tensor;
+    if (tensor < 0 || io->argument[index].use != SDG_ARGUMENT_OUT)
+      return sdg_location_fail(location, SDG_E_RULES_WORD,
+                               "'%.*s' is not the name of an argument that is "
+                               "out and has a tensor",
+                               name.length, name.at);
+    if (io->results == SDG_RESULTS_MAX)
+      return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                               "more than %d results", SDG_RESULTS_MAX);
+    io->result[io->results].tensor = tensor;
+    io->result[io->results++].combine = (sdg_function_combine_t)which;
+  }
+  return SDG_OK;
+}
+
+static sdg_status_t copy_parse(const sdg_function_draft_t *draft, bool *out) {
+  static const char *const words[] = {"no", "yes"};
+  sdg_location_t location;
+  const char *text = value_of(draft, SDG_FUNCTION_COPY, &location);
+  int which = 0;
+  if (*text)
+    SDG_TRY(sdg_choice_parse(&location, text, "value", words, 2, &which));
+  *out = which;
+  return SDG_OK;
+}
+
+// Where the function computes: on a stream that it is given, on the default
+// stream, or on the host before it returns.
+static sdg_status_t stream_parse(const sdg_function_draft_t *draft,
+                                 sdg_function_t *io) {
+  static const char *const words[] = {"default", "none"};
+  sdg_location_t location;
+  const char *text = value_of(draft, SDG_FUNCTION_STREAM, &location);
+  int which = 0;
+  if (io->stream >= 0 && *text)
+    return sdg_location_fail(&location, SDG_E_RULES_TWICE,
+                             "the stream is an argument already");
+  if (io->stream >= 0)
+    return SDG_OK;
+  if (!*text)
+    return sdg_location_fail(&location, SDG_E_RULES_SYNTAX,
+                             "function '%s' has no argument 'stream': write "
+                             "'stream = default' if it computes on the default "
+                             "stream, 'stream = none' if it has computed when "
+                             "it returns",
+                             draft->name);
+  SDG_TRY(sdg_choice_parse(&location, text, "stream", words, 2, &which));
+  io->on_host = which == 1;
+  return SDG_OK;
+}
+
+static bool depends_on(const sdg_function_t *function, int argument) {
+  for (int t = 0; t < function->tensors; t++)
+    for (int i = 0; i < function->tensor[t].dims; i++) {
+      const sdg_function_tensor_t *tensor = &function->tensor[t];
+      if (sdg_expression_names(&tensor->extent[i], argument) ||
+          (tensor->strided &&
+           sdg_expression_names(&tensor->stride[i], argument)))
+        return true;
+    }
+  return false;
+}
+
+// ---- what must fit together ------------------------------------------------
+
+static sdg_status_t function_check(const sdg_location_t *location,
+                                   const sdg_function_t *function) {
+  bool writes = false;
+  for (int t = 0; t < function->tensors; t++) {
+    const sdg_argument_t *argument =
+        &function->argument[function->tensor[t].argument];
+    writes |= argument->use != SDG_ARGUMENT_IN;
+  }
+  if (!writes)
+    return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                             "function '%s' writes no tensor", function->name);
+  for (int a = 0; a < function->arguments; a++)
+    if ((function->argument[a].use == SDG_ARGUMENT_OUT ||
+         function->argument[a].use == SDG_ARGUMENT_INOUT) &&
+        function->argument[a].tensor < 0)
+      return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                               "'%s' is written, and no `tensor` says what it "
+                               "is",
+                               function->argument[a].name);
+  for (int r = 0; r < function->results; r++)
+    if (function->tensor[function->result[r].tensor].dims > 0)
+      return sdg_location_fail(
+          location, SDG_E_RULES_VALUE,
+          "'%s' is a result: write the number of its elements, as in "
+          "'tensor = total: double []'",
+          function
+              ->argument[function->tensor[function->result[r].tensor].argument]
+              .name);
+  return SDG_OK;
+}
+
+sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
+                                sdg_function_t *out) {
+  sdg_location_t location, head = {draft->source, draft->head};
+  sdg_dim_t dim[SDG_FUNCTION_DIMS];
+  int dims;
+  *out = (sdg_function_t){.line = draft->head, .stream = -1};
+  for (int d = 0; d < SDG_DIM_COUNT; d++)
+    out->reach[d] = SDG_REACH_UNSAID;
+  snprintf(out->name, sizeof out->name, "%s", draft->name);
+  const char *text = value_of(draft, SDG_FUNCTION_SYMBOL, &location);
+  snprintf(out->symbol, sizeof out->symbol, "%s", *text ? text : draft->name);
+  SDG_TRY(required(draft, SDG_FUNCTION_ARGUMENTS));
+  SDG_TRY(required(draft, SDG_FUNCTION_TENSOR));
+  SDG_TRY(required(draft, SDG_FUNCTION_REACH));
+  text = value_of(draft, SDG_FUNCTION_LIBRARY, &location);
+  snprintf(out->library, sizeof out->library, "%s", text);
+  text = value_of(draft, SDG_FUNCTION_ARGUMENTS, &location);
+  SDG_TRY(sdg_arguments_parse(&location, text, out));
+  text = value_of(draft, SDG_FUNCTION_DIMS_OF, &location);
+  SDG_TRY(dims_parse(&location, text, dim, &dims));
+  text = value_of(draft, SDG_FUNCTION_TENSOR, &location);
+  SDG_TRY(sdg_tensors_parse(&location, text, dim, dims, out));
+  text = value_of(draft, SDG_FUNCTION_REACH, &location);
+  SDG_TRY(reach_parse(&location, text, out));
+  text = value_of(draft, SDG_FUNCTION_BORDER, &location);
+  SDG_TRY(border_parse(&location, text, out));
+  text = value_of(draft, SDG_FUNCTION_OFFSET, &location);
+  SDG_TRY(offset_parse(&location, text, out));
+  text = value_of(draft, SDG_FUNCTION_RESULT, &location);
+  SDG_TRY(result_parse(&location, text, out));
+  SDG_TRY(copy_parse(draft, &out->copies));
+  SDG_TRY(stream_parse(draft, out));
+  for (int a = 0; a < out->arguments; a++)
+    out->argument[a].is_size = depends_on(out, a);
+  return function_check(&head, out);
+}
+
+sdg_status_t sdg_function_check_split(const sdg_location_t *location,
+                                      const sdg_function_t *function,
+                                      const char *section, sdg_dim_t dim) {
+  int64_t reach = function->reach[dim];
+  bool has = false, updates = false;
+  for (int t = 0; t < function->tensors; t++) {
+    updates |= function->argument[function->tensor[t].argument].use ==
+               SDG_ARGUMENT_INOUT;
+    for (int i = 0; i < function->tensor[t].dims; i++)
+      has |= function->tensor[t].dim[i] == dim;
+  }
+  if (!has || reach == 0)
+    return SDG_OK;
+  if (reach == SDG_REACH_UNSAID)
+    return sdg_location_fail(
+        location, SDG_E_RULES_VALUE,
+        "section '%s' splits %s, and `reach` of function '%s' does not say %s",
+        section, sdg_dim_name(dim), function->name, sdg_dim_name(dim));
+  if (function->results > 0)
+    return sdg_location_fail(
+        location, SDG_E_RULES_VALUE,
+        "function '%s' has a result over all elements and a reach in %s, "
+        "which section '%s' splits: the elements around a piece would count "
+        "twice",
+        function->name, sdg_dim_name(dim), section);
+  return !updates || function->copies
+             ? SDG_OK
+             : sdg_location_fail(
+                   location, SDG_E_RULES_VALUE,
+                   "function '%s' has an inout argument and a reach in %s, "
+                   "which section '%s' splits: what it has overwritten already "
+                   "would decide. Write 'copy = yes' if it may work on a copy "
+                   "with other elements around it",
+                   function->name, sdg_dim_name(dim), section);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of the program's own, as the [function] sections of a rules file
+ * describe them: what their arguments are, over which tensors they work, and
+ * how far an element of a result sees.
+ *
+ * A function is an op with a window of 2 reach + 1 elements and stride 1. */
+#ifndef SDG_RULES_FILE_FUNCTION_FUNCTION_H
+#define SDG_RULES_FILE_FUNCTION_FUNCTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rules/file/file.h"
+#include "rules/file/function/expression.h"
+
+enum {
+  SDG_FUNCTION_NAME_BYTES = 128,
+  SDG_ARGUMENT_NAME_BYTES = 48,
+  SDG_ARGUMENTS_MAX = 24,
+  SDG_MEMBERS_MAX = 8,
+  SDG_OFFSETS_MAX = 3,
+  SDG_RESULTS_MAX = 4,
+  SDG_FUNCTION_DIMS = 5, /* N C D H W */
+};
+
+/* The type of a number in C. */
+typedef struct sdg_number {
+  char kind; /* 'i' signed, 'u' unsigned, 'f' floating */
+  int bytes;
+} sdg_number_t;
+
+typedef enum sdg_argument_use {
+  SDG_ARGUMENT_NUMBER,  /* a number, or a struct of numbers */
+  SDG_ARGUMENT_IN,      /* the address of a tensor, or of what is no tensor */
+  SDG_ARGUMENT_OUT,     /* the address of a tensor that the function writes */
+  SDG_ARGUMENT_INOUT,   /* the same, and reads */
+  SDG_ARGUMENT_STREAM,  /* cudaStream_t */
+  SDG_ARGUMENT_POINTER, /* an address that sundog gives on as it is */
+} sdg_argument_use_t;
+
+typedef struct sdg_argument {
+  char name[SDG_ARGUMENT_NAME_BYTES];
+  sdg_argument_use_t use;
+  bool by_reference; /* the address of a number on the host */
+  int members;       /* of a struct; 0: a number */
+  sdg_number_t number[SDG_MEMBERS_MAX]; /* the number, or the members */
+  int tensor;   /* index of the tensor that is at this address; -1: none */
+  bool is_size; /* an extent or a stride depends on it, so that it may differ
+                   from rank to rank */
+} sdg_argument_t;
+
+/* A tensor with named dimensions, in the order in which the section has them:
+ * the last is contiguous unless strides are said. */
+typedef struct sdg_function_tensor {
+  int argument;
+  sdg_number_t element;
+  int64_t count; /* without dimensions: the number of elements */
+  int dims;
+  sdg_dim_t dim[SDG_FUNCTION_DIMS];
+  sdg_expression_t extent[SDG_FUNCTION_DIMS];
+  bool strided;
+  sdg_expression_t stride[SDG_FUNCTION_DIMS]; /* elements */
+} sdg_function_tensor_t;
+
+/* How far an element of a result sees along a dimension, in elements. */
+enum { SDG_REACH_UNSAID = -1, SDG_REACH_ALL = -2 };
+
+/* What the function itself takes for elements beyond an end of a dimension. */
+typedef enum sdg_border {
+  SDG_BORDER_OWN,  /* it treats its first and last elements in its own way */
+  SDG_BORDER_WRAP, /* those at the other end */
+  SDG_BORDER_ZERO, /* zeros */
+} sdg_border_t;
+
+/* How the ranks' values of a result become one. */
+typedef enum sdg_function_combine {
+  SDG_FUNCTION_SUM,
+  SDG_FUNCTION_MAX,
+  SDG_FUNCTION_MIN,
+} sdg_function_combine_t;
+
+typedef struct sdg_function {
+  char name[SDG_FUNCTION_NAME_BYTES];    /* of the section */
+  char symbol[SDG_FUNCTION_NAME_BYTES];  /* in the library */
+  char library[SDG_FUNCTION_NAME_BYTES]; /* a pattern of file names; "": any */
+  int line;
+  int arguments;
+  sdg_argument_t argument[SDG_ARGUMENTS_MAX];
+  int tensors;
+  sdg_function_tensor_t tensor[SDG_OPERANDS_MAX];
+  int64_t reach[SDG_DIM_COUNT]; /* or SDG_REACH_... */
+  sdg_border_t border[SDG_DIM_COUNT];
+  int offsets; /* arguments that say where the first element is in the whole */
+  struct {
+    int argument;
+    sdg_dim_t dim;
+  } offset[SDG_OFFSETS_MAX];
+  int results; /* tensors that are combined over all elements */
+  struct {
+    int tensor;
+    sdg_function_combine_t combine;
+  } result[SDG_RESULTS_MAX];
+  bool copies;  /* it gets a copy of what it reads and writes */
+  int stream;   /* the argument; -1: none */
+  bool on_host; /* no stream: it has computed when it returns */
+} sdg_function_t;
+
+/* The keys of a [function] section. */
+typedef enum sdg_function_key {
+#define SDG_RULES_FUNCTION_KEY(name, key, value, otherwise, view, example,     \
+                               meaning)                                        \
+  SDG_FUNCTION_##name,
+#include "rules/file/keys.def"
+  SDG_FUNCTION_KEY_COUNT,
+} sdg_function_key_t;
+extern const char *const sdg_function_key_name[SDG_FUNCTION_KEY_COUNT];
+
+/* A section as text. A key of several lines has them joined by commas
+ * (arguments) or semicolons (tensor). */
+typedef struct sdg_function_draft {
+  char name[SDG_FUNCTION_NAME_BYTES];
+  const char *source;
+  int head;                            /* the line of [function] */
+  char *value[SDG_FUNCTION_KEY_COUNT]; /* owned; NULL: not given */
+  int line[SDG_FUNCTION_KEY_COUNT];
+} sdg_function_draft_t;
+
+/* Adds a line of the section. */
+sdg_status_t sdg_function_draft_add(const sdg_location_t *location,
+                                    sdg_function_draft_t *draft, int key,
+                                    const char *value) SDG_MUST_CHECK;
+void sdg_function_draft_fini(sdg_function_draft_t *draft);
+
+/* Reads the section's values. Reports the first fault with its location. */
+sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
+                                sdg_function_t *out) SDG_MUST_CHECK;
+
+/* Whether the function can be split along a dimension, by section `section`:
+ * its reach there is said, and fits its results and what it updates in place.
+ */
+sdg_status_t sdg_function_check_split(const sdg_location_t *location,
+                                      const sdg_function_t *function,
+                                      const char *section,
+                                      sdg_dim_t dim) SDG_MUST_CHECK;
+
+/* ---- parts of sdg_function_parse ------------------------------------------
+ */
+
+/* "in u, out w, int rows, double dt, stream s" */
+sdg_status_t sdg_arguments_parse(const sdg_location_t *location,
+                                 const char *text,
+                                 sdg_function_t *io) SDG_MUST_CHECK;
+/* "u v: float [rows columns] strides [ld 1]; f: double [H=rows]". `dims` are
+ * the names of a tensor's dimensions where it gives none. */
+sdg_status_t sdg_tensors_parse(const sdg_location_t *location, const char *text,
+                               const sdg_dim_t *dim, int dims,
+                               sdg_function_t *io) SDG_MUST_CHECK;
+/* The argument with this name, -1 if there is none. */
+int sdg_function_argument(const sdg_function_t *function, sdg_word_t name);
+/* The type that a word of C names: "unsigned", "size_t", "double". False for
+ * another word. */
+bool sdg_number_named(sdg_word_t word, sdg_number_t *out);
+
+#endif
