@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "interpose/function/function.h"
 #include "interpose/load.h"
 #include "interpose/loaded.h"
 #include "interpose/ranges.h"
@@ -137,8 +138,18 @@ static void *answer(int entry, void *address) {
                                                     : NULL;
 }
 
+// A declared function of the program's own, from an explicit handle; -1: none.
+static int function_wanted(void *handle, const char *name) {
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name || !environ)
+    return -1;
+  return sdg_function_find(name);
+}
+
 void *sdg_dlsym_hook(void *handle, const char *name, const void *caller) {
   dlsym_t *next = dlsym_next();
+  int function = function_wanted(handle, name);
+  if (function >= 0)
+    return sdg_function_record(function, next(handle, name));
   int entry = entry_wanted(handle, name, caller);
   return entry < 0 ? NULL : answer(entry, next(handle, name));
 }

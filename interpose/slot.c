@@ -2,11 +2,13 @@
 // The jump targets of the entries' stubs, chosen at an entry's first call.
 #include "interpose/slot.h"
 
+#include "interpose/function/function.h"
 #include "interpose/load.h"
 #include "interpose/real.h"
 #include "rules/file/setup.h"
 #include "rules/observe/inspect.h"
 #include "rules/view/registry.h"
+#include "src/call/functions.h"
 #include "src/job/job.h"
 #include "src/observe/inspect_record.h"
 
@@ -67,6 +69,8 @@ static void *refusal(sdg_refusal_t kind) {
 // Several threads may make an entry's first call at the same time. Each finds
 // the same addresses, and the stores are idempotent, so no lock is needed.
 void *sdg_slot_resolve(unsigned entry) {
+  if (entry >= SDG_FUNCTIONS_FIRST)
+    return sdg_function_resolve(entry - SDG_FUNCTIONS_FIRST);
   sdg_load_options();
   void *real = sdg_real_find((int)entry);
   if (!real)
@@ -115,6 +119,8 @@ static void disarm(bool keeps_ops) {
     replace(entry, sdg_entry[entry].whole, real);
     replace(entry, sdg_entry[entry].shard, real);
   }
+  if (!keeps_ops)
+    sdg_function_disarm();
 }
 
 void sdg_slot_disarm(void) {

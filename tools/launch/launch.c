@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "rules/file/file.h"
+#include "rules/file/function/function.h"
 #include "src/base/options.h"
+#include "tools/program/functions.h"
 #include "tools/program/needs.h"
 
 enum {
@@ -190,6 +192,18 @@ error_t launch_program_parse(launch_t *launch, int key,
   return 0;
 }
 
+static sdg_status_t functions_note(launch_t *launch, const sdg_rules_t *rules) {
+  SDG_TRY(SDG_ALLOCATE(launch->function_name, rules->functions + 1,
+                       "names of functions"));
+  for (int f = 0; launch->asked && f < rules->functions; f++) {
+    char *name = strdup(rules->function[f].symbol);
+    if (!name)
+      return sdg_fail(SDG_E_NO_MEMORY, "names of functions");
+    launch->function_name[launch->functions++] = name;
+  }
+  return SDG_OK;
+}
+
 sdg_status_t launch_rules(launch_t *launch, int size) {
   const sdg_options_t *options = sdg_options_get();
   sdg_rules_t rules;
@@ -199,8 +213,9 @@ sdg_status_t launch_rules(launch_t *launch, int size) {
     return SDG_OK;
   SDG_TRY(sdg_rules_load(options, size, &rules));
   launch->streams.whole = launch->asked && rules.view == SDG_VIEW_WHOLE;
+  sdg_status_t status = functions_note(launch, &rules);
   sdg_rules_fini(&rules);
-  return SDG_OK;
+  return status;
 }
 
 static bool driver_present(void) {
@@ -285,6 +300,12 @@ sdg_status_t launch_preload(const launch_t *launch, const char *folder) {
                      path, sizeof path));
   // Appended, so that other interposers stay in front.
   SDG_TRY(variable_join("LD_PRELOAD", variable_get("LD_PRELOAD"), path));
+  if (launch->functions > 0) {
+    snprintf(path, sizeof path, "%s/functions.so", folder);
+    SDG_TRY(functions_write(path, (const char *const *)launch->function_name,
+                            launch->functions));
+    SDG_TRY(variable_join("LD_PRELOAD", variable_get("LD_PRELOAD"), path));
+  }
   SDG_TRY(nccl_set());
   if (launch->device != LAUNCH_HOST)
     return SDG_OK;

@@ -24,6 +24,8 @@ typedef struct launch {
   char **program;         /* with its arguments, NULL-terminated */
   install_t install;
   streams_t streams; /* `run` only */
+  int functions;     /* of the program's own that the rules declare */
+  char **function_name;
 } launch_t;
 
 /* The value of SUNDOG_LAUNCH in ranks of `sundog run`. */
@@ -48,7 +50,7 @@ error_t launch_program_parse(launch_t *launch, int key,
 sdg_status_t launch_prepare(launch_t *launch) SDG_MUST_CHECK;
 
 /* If a split was asked for, checks the rules for a job of `size` ranks and
- * stores their view in `launch`. */
+ * stores their view and the names of functions in `launch`. */
 sdg_status_t launch_rules(launch_t *launch, int size) SDG_MUST_CHECK;
 
 /* Returns the number of GPUs for ranks of this machine: those in
@@ -57,7 +59,8 @@ int launch_gpus(void);
 
 /* Sets LD_PRELOAD and LD_LIBRARY_PATH of this process. The loader splits them
  * at spaces and colons, so a path with such a character is replaced by a link
- * in `folder`. Also sets what NCCL must know from its start, unless the user
+ * in `folder`. Preloads the program's functions, too, if the rules declare any
+ * (functions.h). Also sets what NCCL must know from its start, unless the user
  * has set it. */
 sdg_status_t launch_preload(const launch_t *launch,
                             const char *folder) SDG_MUST_CHECK;

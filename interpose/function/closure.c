@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Closures that capture calls of functions by their declared signatures.
+#include "interpose/function/function.h"
+
+#include <ffi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpose/capture.h"
+#include "interpose/function/real.h"
+#include "interpose/load.h"
+#include "interpose/slot.h"
+#include "rules/file/function/function.h"
+#include "rules/file/setup.h"
+#include "rules/function/call.h"
+#include "rules/view/registry.h"
+#include "src/call/functions.h"
+#include "src/job/job.h"
+#include "src/observe/report.h"
+
+// In the object that `sundog run` preloads; NULL without it.
+extern sdg_functions_t sundog_functions __attribute__((weak));
+
+// What a call may return: an integer or address, or a number. On x86-64 this
+// struct is returned in both registers, so that it is right for each.
+typedef struct result {
+  uint64_t integer;
+  double number;
+} result_t;
+
+typedef struct closure {
+  const sdg_function_t *function;
+  void (*real)(void);
+  void *code; // its address for the program
+  ffi_cif cif;
+  ffi_type *type[SDG_ARGUMENTS_MAX];
+  ffi_type record[SDG_ARGUMENTS_MAX]; // of arguments that are structs
+  ffi_type *member[SDG_ARGUMENTS_MAX][SDG_MEMBERS_MAX + 1];
+} closure_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(void *) found[SDG_SECTIONS_MAX]; // what the program looked up
+
+int sdg_function_find(const char *name) {
+  if (!&sundog_functions)
+    return -1;
+  for (uint64_t i = 0; i < sundog_functions.count; i++) {
+    const char *a = name, *b = sundog_functions.row[i].name;
+    while (*a && *a == *b)
+      a++, b++;
+    if (*a == *b)
+      return (int)i;
+  }
+  return -1;
+}
+
+void *sdg_function_record(int index, void *address) {
+  sdg_functions_row_t *row = &sundog_functions.row[index];
+  void *kept = NULL;
+  if (!address || address == row->stub || index >= SDG_SECTIONS_MAX)
+    return address;
+  if (atomic_compare_exchange_strong(&found[index], &kept, address) ||
+      kept == address)
+    return row->stub;
+  (void)!sdg_fail(SDG_E_FUNCTION_UNSEEN,
+                  "the program has looked up several functions '%s'",
+                  row->name);
+  return address;
+}
+
+// ---- types -----------------------------------------------------------------
+
+static ffi_type *type_of(sdg_number_t number) {
+  if (number.kind == 'f')
+    return number.bytes == 8 ? &ffi_type_double : &ffi_type_float;
+  bool sign = number.kind == 'i';
+  switch (number.bytes) {
+  case 1:
+    return sign ? &ffi_type_sint8 : &ffi_type_uint8;
+  case 2:
+    return sign ? &ffi_type_sint16 : &ffi_type_uint16;
+  case 4:
+    return sign ? &ffi_type_sint32 : &ffi_type_uint32;
+  default:
+    return sign ? &ffi_type_sint64 : &ffi_type_uint64;
+  }
+}
+
+static ffi_type *argument_type(closure_t *closure, int index) {
+  const sdg_argument_t *argument = &closure->function->argument[index];
+  if (argument->use != SDG_ARGUMENT_NUMBER || argument->by_reference)
+    return &ffi_type_pointer;
+  if (!argument->members)
+    return type_of(argument->number[0]);
+  for (int m = 0; m < argument->members; m++)
+    closure->member[index][m] = type_of(argument->number[m]);
+  closure->record[index] =
+      (ffi_type){.type = FFI_TYPE_STRUCT, .elements = closure->member[index]};
+  return &closure->record[index];
+}
+
+// ---- calls -----------------------------------------------------------------
+
+typedef struct pending {
+  closure_t *closure;
+  result_t *result;
+} pending_t;
+
+static void invoke(const sdg_function_call_t *call, void *const *value) {
+  const pending_t *pending = call->user;
+  void *copy[SDG_ARGUMENTS_MAX];
+  memcpy(copy, value, (size_t)call->function->arguments * sizeof *copy);
+  ffi_call(&pending->closure->cif, pending->closure->real, pending->result,
+           copy);
+}
+
+// True: the call was carried out, or refused.
+static bool capture(closure_t *closure, result_t *result, void **value) {
+  pending_t pending = {closure, result};
+  sdg_function_call_t function = {.function = closure->function,
+                                  .value = value,
+                                  .invoke = invoke,
+                                  .user = &pending};
+  sdg_call_t call;
+  bool done = true, refused = true;
+  sdg_capture_enter();
+  sdg_status_t status = sdg_function_call_init(&function, &call);
+  if (status == SDG_OK) {
+    done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
+    refused = done && call.refused;
+  } else {
+    sdg_report_fail();
+  }
+  if (refused) {
+    // The function may have no status to return: later calls of the CUDA
+    // runtime fail, so that nobody takes old values for results.
+    (void)sdg_job_fail(status == SDG_OK ? SDG_E_FUNCTION : status);
+    memset(result, 0xff, sizeof *result); // -1, or no number
+  }
+  sdg_capture_leave();
+  if (sdg_job_disarmed())
+    sdg_slot_disarm();
+  return done;
+}
+
+static void closure_called(ffi_cif *cif, void *result, void **value,
+                           void *user) {
+  closure_t *closure = user;
+  if (sdg_capture_is_foreign(NULL) ||
+      sdg_function_passes(closure->function, value) ||
+      !capture(closure, result, value))
+    ffi_call(cif, closure->real, result, value);
+}
+
+// ---- the first call --------------------------------------------------------
+
+static sdg_status_t closure_make(const sdg_function_t *function, void *real,
+                                 void **out_code) {
+  static ffi_type *result_member[] = {&ffi_type_uint64, &ffi_type_double, NULL};
+  static ffi_type result_type = {.type = FFI_TYPE_STRUCT,
+                                 .elements = result_member};
+  closure_t *closure;
+  SDG_TRY(SDG_ALLOCATE(closure, 1, "a closure"));
+  closure->function = function;
+  memcpy(&closure->real, &real, sizeof closure->real);
+  for (int a = 0; a < function->arguments; a++)
+    closure->type[a] = argument_type(closure, a);
+  ffi_closure *made = ffi_closure_alloc(sizeof *made, &closure->code);
+  if (!made ||
+      ffi_prep_cif(&closure->cif, FFI_DEFAULT_ABI,
+                   (unsigned)function->arguments, &result_type,
+                   closure->type) != FFI_OK ||
+      ffi_prep_closure_loc(made, &closure->cif, closure_called, closure,
+                           closure->code) != FFI_OK)
+    return sdg_fail(SDG_E_FUNCTION_UNSEEN,
+                    "no code can be made for calls of '%s': does this system "
+                    "forbid memory that is executable?",
+                    function->name);
+  *out_code = closure->code;
+  return SDG_OK;
+}
+
+// A function that no loaded library has, or whose closure could not be made.
+static result_t nothing(void) {
+  return (result_t){UINT64_MAX, -1};
+}
+
+static const sdg_function_t *declared(const char *symbol) {
+  const sdg_rules_t *rules;
+  if (sdg_setup_rules(&rules) != SDG_OK)
+    return NULL;
+  for (int f = 0; f < rules->functions; f++)
+    if (strcmp(rules->function[f].symbol, symbol) == 0)
+      return &rules->function[f];
+  return NULL;
+}
+
+static void *target_make(unsigned index) {
+  const char *name = sundog_functions.row[index].name;
+  const sdg_function_t *function = sdg_job_asked() ? declared(name) : NULL;
+  void *real = atomic_load(&found[index]), *code = NULL;
+  if (!real)
+    real = sdg_function_real(name, function ? function->library : "");
+  if (!real) {
+    (void)sdg_job_fail(SDG_E_FUNCTION_UNSEEN);
+    sdg_report_fail();
+    return (void *)nothing;
+  }
+  atomic_store(&found[index], real);
+  if (!function || sdg_slot_disarmed())
+    return real;
+  sdg_load_watch_fork();
+  if (closure_make(function, real, &code) == SDG_OK)
+    return code;
+  sdg_report_fail();
+  return (void *)nothing;
+}
+
+void *sdg_function_resolve(unsigned index) {
+  sdg_load_options();
+  sdg_capture_enter();
+  pthread_mutex_lock(&lock);
+  void *target = target_make(index);
+  __atomic_store_n(&sundog_functions.row[index].slot, target, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&lock);
+  sdg_capture_leave();
+  return target;
+}
+
+void sdg_function_disarm(void) {
+  if (!&sundog_functions)
+    return;
+  for (uint64_t i = 0; i < sundog_functions.count; i++) {
+    void *real = atomic_load(&found[i]);
+    if (real)
+      __atomic_store_n(&sundog_functions.row[i].slot, real, __ATOMIC_RELEASE);
+  }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of the program's own, captured through libffi. */
+#ifndef SDG_INTERPOSE_FUNCTION_FUNCTION_H
+#define SDG_INTERPOSE_FUNCTION_FUNCTION_H
+
+#include <stdbool.h>
+
+/* The index of a declared function, -1: none has this name. Calls no function
+ * of libc. */
+int sdg_function_find(const char *name);
+
+/* The program looked the function up, and found it here. Returns the address
+ * that it gets instead. */
+void *sdg_function_record(int index, void *address);
+
+/* The first call of function `index`: returns where it is to go, and keeps that
+ * in the function's slot. Never NULL. */
+void *sdg_function_resolve(unsigned index);
+
+/* This process is not a rank: calls go to the program's functions. */
+void sdg_function_disarm(void);
+
+#endif

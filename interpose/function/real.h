@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the program's functions behind the stubs. */
+#ifndef SDG_INTERPOSE_FUNCTION_REAL_H
+#define SDG_INTERPOSE_FUNCTION_REAL_H
+
+/* The function `name` in a loaded library whose file name matches `pattern` (""
+ * : any). NULL, and SDG_E_FUNCTION_UNSEEN is reported: no library has it,
+ * several have one, or calls of it do not go through the linker. */
+void *sdg_function_real(const char *name, const char *pattern);
+
+#endif
