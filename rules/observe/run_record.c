@@ -63,6 +63,19 @@ static bool price_write(const sdg_plan_t *plan, char *out, size_t out_bytes) {
   return true;
 }
 
+// Whole view: why every rank carries a call out in full, if the op says that.
+static bool in_full_write(const sdg_tagging_t *tagging, const sdg_plan_t *plan,
+                          char *out, size_t out_bytes) {
+  bool in_full = plan->literal && plan->why && !plan->share &&
+                 tagging->section->view == SDG_VIEW_WHOLE;
+  if (in_full)
+    snprintf(out, out_bytes,
+             "whole view: every rank carries this call out in full, because of "
+             "%s",
+             plan->why);
+  return in_full;
+}
+
 static const char *reason(const sdg_tagging_t *tagging,
                           const sdg_plan_t *plan) {
   bool window = plan->steps > 0;
@@ -174,11 +187,11 @@ static void plan_write(FILE *file, const sdg_tagging_t *tagging,
   int subcalls = plan->literal;
   for (int i = 0; i < plan->steps; i++)
     subcalls += plan->step[i].kind == SDG_STEP_CALL;
-  char price[192];
+  char text[192];
   fprintf(file, ",\"strategy\":\"%s\",\"why\":", plan->strategy);
-  sdg_json_text(file, price_write(plan, price, sizeof price)
-                          ? price
-                          : reason(tagging, plan));
+  bool written = price_write(plan, text, sizeof text) ||
+                 in_full_write(tagging, plan, text, sizeof text);
+  sdg_json_text(file, written ? text : reason(tagging, plan));
   fprintf(file,
           ",\"subcalls\":%d,\"scratch_bytes\":%zu,\"halo_bytes\":%" PRId64
           ",\"reduced_bytes\":%" PRId64 ",\"copies\":{",

@@ -32,3 +32,10 @@ sdg_status_t sdg_literal_plan(sdg_plan_t **out_plan) {
   (*out_plan)->literal = true;
   return SDG_OK;
 }
+
+sdg_status_t sdg_in_full_plan(const char *why, sdg_plan_t **out_plan) {
+  SDG_TRY(sdg_plan_create("whole", out_plan));
+  (*out_plan)->literal = true;
+  (*out_plan)->why = why;
+  return SDG_OK;
+}

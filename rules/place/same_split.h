@@ -15,4 +15,10 @@ sdg_status_t sdg_same_split_check(const sdg_call_t *call,
  */
 sdg_status_t sdg_literal_plan(sdg_plan_t **out_plan) SDG_MUST_CHECK;
 
+/* Whole view: a plan for a call that every rank carries out in full. `why`: a
+ * string constant that follows "because of", for people; NULL: no op shares it.
+ */
+sdg_status_t sdg_in_full_plan(const char *why,
+                              sdg_plan_t **out_plan) SDG_MUST_CHECK;
+
 #endif

@@ -9,6 +9,7 @@
 #include "rules/memory/uploads.h"
 #include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
+#include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
 #include "rules/reuse/prefetch.h"
 #include "rules/step/divergence.h"
@@ -53,9 +54,7 @@ static sdg_status_t plan_make(const sdg_call_t *call, const sdg_op_t *op,
     idle_find((*out_plan)->share, tagging->mesh);
   if (*out_plan)
     return SDG_OK;
-  SDG_TRY(sdg_plan_create("whole", out_plan));
-  (*out_plan)->literal = true;
-  return SDG_OK;
+  return sdg_in_full_plan(NULL, out_plan);
 }
 
 static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
