@@ -131,6 +131,7 @@ const sdg_op_t sdg_op_graph_attention = {
     .colocate = sdg_graph_attention_colocate,
     .key = attention_key,
     .plan = sdg_graph_attention_plan,
+    .share = sdg_graph_attention_share,
     .numbers = &attention_numbers,
     .shard = &attention,
 };

@@ -151,7 +151,8 @@ typedef struct sdg_op {
   sdg_op_plan_t *plan;
   /* Whole view: makes this rank's plan, with plan->share, of a call that the
    * ranks share. The tagging has the placements of the inputs. *out_plan stays
-   * NULL if the call cannot be shared: every rank carries out all of it. */
+   * NULL if the call cannot be shared, or says why (sdg_in_full_plan): every
+   * rank carries out all of it. */
   sdg_op_plan_t *share;
   /* Answers a query through the call's arguments; *out_vendor is the status
    * for the program if the vendor's library was asked and refused. */

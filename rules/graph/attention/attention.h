@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of attention (rules/graph/composite) in the shard view: what one call
- * is, where its tensors are, and which keys its queries see. Inside rules/graph
- * only.
+/* Graphs of attention (rules/graph/composite): what one call is, where its
+ * tensors are, and which keys its queries see. Inside rules/graph only.
  *
  * Tensors are (batch, heads, sequence, vector). Queries, outputs, statistics
  * and their gradients are cut alike, and stay; keys and values may be cut
@@ -35,6 +34,8 @@ typedef struct sdg_graph_attention {
   int operand[SDG_COMPOSITE_DELTA];
   const sdg_placement_t *queries, *side[SDG_SIDES];
   bool sequences; /* the sequence of queries or of keys is in pieces */
+  bool whole;     /* view: every rank has memory for all of every tensor, and
+                     what its piece reads is there */
   /* Every rank attends to its own keys, and the ranks' results are merged. */
   bool merges;
   /* Where queries are computed: where they are, or, in "heads", each rank has
@@ -49,8 +50,19 @@ typedef struct sdg_graph_attention {
 
 /* ---- check.c: what the call is, and whether it can be split ---- */
 
-/* Fills all but the plan; the placements are those of the tagging, which has
- * to outlive `out`. SDG_E_ATTENTION, SDG_E_ATTENTION_WINDOW,
+/* Says which operands there are, and where; the placements are those of the
+ * tagging, which has to outlive `out`. */
+void sdg_graph_attention_init(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_graph_attention_t *out);
+/* Reads which keys the queries see. NULL, or why its numbers are not
+ * understood, for people. */
+const char *sdg_graph_attention_band(sdg_graph_attention_t *a);
+/* Why no piece can begin at the first query that sees a key, and at the first
+ * key that is seen; NULL: it can. */
+const char *
+sdg_graph_attention_beginnings_obstacle(const sdg_graph_attention_t *a);
+/* Shard view: all but the plan. SDG_E_ATTENTION, SDG_E_ATTENTION_WINDOW,
  * SDG_E_OPERANDS_DIFFER, SDG_E_ONE_EACH, the same on all ranks. */
 sdg_status_t
 sdg_graph_attention_open(const sdg_call_t *call, const sdg_tagging_t *tagging,
@@ -133,7 +145,8 @@ typedef struct sdg_graph_attention_view {
   cudnnDataType_t type;
 } sdg_graph_attention_view_t;
 
-/* Adds the slabs of the program's tensors, a->slab; out[role]: all of each. */
+/* Adds the slabs of the program's tensors, a->slab; out[role]: all that the
+ * rank has of each. */
 sdg_status_t
 sdg_graph_attention_operands(sdg_graph_attention_t *a,
                              sdg_graph_attention_view_t *out) SDG_MUST_CHECK;
@@ -159,6 +172,9 @@ const char *sdg_graph_attention_heads_obstacle(const sdg_graph_attention_t *a);
  * to each other: whole groups that share keys and values, or some of one. */
 sdg_status_t
 sdg_graph_attention_by_heads(sdg_graph_attention_t *a) SDG_MUST_CHECK;
+/* Even sizes of `pieces` pieces of heads, in whole groups or parts of one. */
+void sdg_graph_attention_heads_sizes(int64_t heads, int64_t groups, int pieces,
+                                     int64_t *out);
 /* All that a rank's piece reads is fetched at once. */
 sdg_status_t sdg_graph_attention_fetch(sdg_graph_attention_t *a) SDG_MUST_CHECK;
 /* Keys and values come piece by piece, and the results of the pieces are
@@ -168,9 +184,10 @@ sdg_status_t sdg_graph_attention_ring(sdg_graph_attention_t *a) SDG_MUST_CHECK;
  * to its own keys, and the ranks' results are merged. */
 sdg_status_t sdg_graph_attention_merge(sdg_graph_attention_t *a) SDG_MUST_CHECK;
 
-/* ---- plan.c ---- */
+/* ---- plan.c, share.c ---- */
 
-/* See plan() of sdg_op_t. */
+/* See plan() and share() of sdg_op_t. */
 sdg_op_plan_t sdg_graph_attention_plan SDG_MUST_CHECK;
+sdg_op_plan_t sdg_graph_attention_share SDG_MUST_CHECK;
 
 #endif

@@ -164,11 +164,25 @@ static sdg_status_t sequences_check(const sdg_graph_attention_t *a) {
              : fail(a, "some queries see no key");
 }
 
-static sdg_status_t band_read(sdg_graph_attention_t *a) {
+// A piece counts rows and columns from the first query that sees a key, and
+// from the first key that is seen.
+const char *
+sdg_graph_attention_beginnings_obstacle(const sdg_graph_attention_t *a) {
+  sdg_range_t queries = {0, sdg_placement_extent(a->queries, SEQ)};
+  sdg_range_t keys = {0, sdg_placement_extent(a->side[SDG_KEYS], SEQ)};
+  sdg_sight_block_t seen = sdg_sight_block(&a->sight, queries, keys);
+  if (a->band.by_lengths)
+    return "a bottom right of lengths in device memory";
+  return seen.queries.lo > queries.lo || seen.queries.hi < queries.hi
+             ? "some queries that see no key"
+             : NULL;
+}
+
+const char *sdg_graph_attention_band(sdg_graph_attention_t *a) {
   const sdg_graph_execution_t *execution = sdg_graph_call_execution(a->call);
   sdg_composite_band_t *band = &a->band;
   if (!sdg_composite_numbers(a->composite, a->graph, execution->pointer, band))
-    return fail(a, "its numbers by value are none of attention");
+    return "its numbers by value are none of attention";
   a->sight = (sdg_sight_t){.right = band->right,
                            .left = band->left,
                            .right_bound = band->right_bound,
@@ -177,16 +191,16 @@ static sdg_status_t band_read(sdg_graph_attention_t *a) {
     const sdg_operand_t *q = &a->call->operand[a->operand[SDG_COMPOSITE_Q]];
     const sdg_operand_t *k = &a->call->operand[a->operand[SDG_COMPOSITE_K]];
     if (band->size_kv - band->size_q != k->extent[SEQ] - q->extent[SEQ])
-      return fail(a, "its bottom right is that of sequences of other lengths");
+      return "its bottom right is that of sequences of other lengths";
     a->sight.shift = sdg_placement_extent(a->side[SDG_KEYS], SEQ) -
                      sdg_placement_extent(a->queries, SEQ);
   }
-  return SDG_OK;
+  return NULL;
 }
 
-sdg_status_t sdg_graph_attention_open(const sdg_call_t *call,
-                                      const sdg_tagging_t *tagging,
-                                      sdg_graph_attention_t *a) {
+void sdg_graph_attention_init(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              sdg_graph_attention_t *a) {
   const sdg_placement_t *p = tagging->placement;
   memset(a, 0, sizeof *a);
   a->call = call;
@@ -197,13 +211,22 @@ sdg_status_t sdg_graph_attention_open(const sdg_call_t *call,
     a->operand[role] = sdg_graph_attention_operand(call, role);
     a->slab[role] = -1;
   }
+  a->lengths[0] = a->lengths[1] = -1;
   a->queries = a->work = &p[a->operand[SDG_COMPOSITE_Q]];
   a->side[SDG_KEYS] = &p[a->operand[SDG_COMPOSITE_K]];
   a->side[SDG_VALUES] = &p[a->operand[SDG_COMPOSITE_V]];
+}
+
+sdg_status_t sdg_graph_attention_open(const sdg_call_t *call,
+                                      const sdg_tagging_t *tagging,
+                                      sdg_graph_attention_t *a) {
+  sdg_graph_attention_init(call, tagging, a);
   SDG_TRY(alike_check(a));
   SDG_TRY(extents_check(a));
   SDG_TRY(heads_check(a));
-  SDG_TRY(band_read(a));
+  const char *why = sdg_graph_attention_band(a);
+  if (why)
+    return fail(a, why);
   a->sequences = a->queries->part[SEQ].pieces > 1;
   for (int side = 0; side < SDG_SIDES; side++)
     a->sequences |= a->side[side]->part[SEQ].pieces > 1;

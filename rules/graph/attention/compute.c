@@ -55,7 +55,9 @@ sdg_status_t sdg_graph_attention_operands(sdg_graph_attention_t *a,
     const sdg_placement_t *placement = &a->tagging->placement[index];
     sdg_box_t box = placement->dims ? sdg_tagging_own(a->tagging, placement)
                                     : sdg_operand_box(operand);
-    SDG_TRY(sdg_plan_operand(a->plan, a->call, index, &box, &a->slab[role]));
+    const sdg_box_t all = sdg_operand_box(operand);
+    SDG_TRY(sdg_plan_operand(a->plan, a->call, index, a->whole ? &all : &box,
+                             &a->slab[role]));
     out[role] = (view_t){a->slab[role], box, (cudnnDataType_t)operand->type};
   }
   return SDG_OK;

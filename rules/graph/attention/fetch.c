@@ -7,6 +7,8 @@
 // added there.
 // "heads": the rank computes all queries of some heads. Queries come, too, and
 // results go back.
+// In the whole view everything is there that the piece reads; terms of
+// gradients go back as in the shard view.
 #include <stdlib.h>
 
 #include "rules/graph/attention/attention.h"
@@ -91,7 +93,8 @@ static sdg_status_t input_init(steps_t *s, tensor_t *input, int role) {
                        tagging->ranks));
   for (int r = 0; r < tagging->ranks; r++)
     input->need[r] = box_of(s, role, tagging->rank_list[r]);
-  input->travels = sdg_fetch_communicates(tagging, input->from, input->need);
+  input->travels =
+      !s->a->whole && sdg_fetch_communicates(tagging, input->from, input->need);
   return SDG_OK;
 }
 
@@ -184,8 +187,8 @@ static sdg_status_t terms_open(steps_t *s, int side) {
       sdg_fetch_returns(a->tagging, a->side[side], a->work, terms->like->need);
   view_t *view = &s->view[terms->role];
   view->box = terms->like->need[a->tagging->me];
-  bool in_place = !terms->returns &&
-                  sdg_box_equal(&a->plan->slab[view->slab].box, &view->box);
+  sdg_box_t own = sdg_tagging_own(a->tagging, a->side[side]);
+  bool in_place = !terms->returns && sdg_box_equal(&own, &view->box);
   return s->idle || in_place
              ? SDG_OK
              : sdg_plan_scratch(a->plan, &view->box, a->slab[terms->role],
@@ -260,7 +263,8 @@ static sdg_status_t steps_make(steps_t *s) {
     SDG_TRY(result_init(s, &s->result[i], results[backward][i]));
   for (int i = 0; i < SDG_SIDES && backward; i++)
     SDG_TRY(terms_open(s, i));
-  SDG_TRY(sdg_graph_lengths_open(a));
+  if (!a->whole) // there they are those of the rank's sequences, as they are
+    SDG_TRY(sdg_graph_lengths_open(a));
   if (!s->idle)
     SDG_TRY(piece_add(s));
   SDG_TRY(results_return(s));

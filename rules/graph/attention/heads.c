@@ -20,8 +20,8 @@ const char *sdg_graph_attention_heads_obstacle(const sdg_graph_attention_t *a) {
 
 // Even sizes. With at least as many groups as ranks each rank has whole groups;
 // otherwise each has some heads of one group.
-static void sizes_find(int64_t heads, int64_t groups, int pieces,
-                       int64_t *out) {
+void sdg_graph_attention_heads_sizes(int64_t heads, int64_t groups, int pieces,
+                                     int64_t *out) {
   int64_t each = heads / groups, at = 0;
   for (int i = 0; i < pieces; i++) {
     int64_t next = (i + 1) * heads / pieces;
@@ -45,7 +45,8 @@ sdg_status_t sdg_graph_attention_by_heads(sdg_graph_attention_t *a) {
   sdg_part_t part;
   for (int d = 0; d < SDG_HEADED_DIMS; d++)
     extent[d] = sdg_placement_extent(a->queries, d);
-  sizes_find(extent[HEADS], heads_of(a->side[SDG_KEYS]), pieces, size);
+  sdg_graph_attention_heads_sizes(extent[HEADS], heads_of(a->side[SDG_KEYS]),
+                                  pieces, size);
   SDG_TRY(sdg_placement_like(SDG_HEADED_DIMS, extent, a->tagging->mesh,
                              a->queries, from, &a->by_heads));
   SDG_TRY(sdg_part_from_sizes(pieces, size, &part));

@@ -61,20 +61,6 @@ static bool is_literal(const sdg_graph_attention_t *a) {
   return !a->composite->backward || !sdg_graph_attention_sums(a);
 }
 
-// A piece counts rows and columns from the first query that sees a key, and
-// from the first key that is seen.
-static const char *beginnings_obstacle(const sdg_graph_attention_t *a) {
-  sdg_range_t queries = {0, sdg_placement_extent(a->queries, SDG_HEADED_SEQ)};
-  sdg_range_t keys = {0,
-                      sdg_placement_extent(a->side[SDG_KEYS], SDG_HEADED_SEQ)};
-  sdg_sight_block_t seen = sdg_sight_block(&a->sight, queries, keys);
-  if (a->band.by_lengths)
-    return "a bottom right of lengths in device memory";
-  return seen.queries.lo > queries.lo || seen.queries.hi < queries.hi
-             ? "some queries that see no key"
-             : NULL;
-}
-
 static sdg_status_t steps_make(sdg_graph_attention_t *a,
                                const sdg_graph_way_t *way) {
   SDG_TRY(sdg_plan_create(way->strategy, &a->plan));
@@ -95,7 +81,7 @@ sdg_status_t sdg_graph_attention_plan(const sdg_call_t *call,
     SDG_TRY(local_check(&a));
   if (is_literal(&a))
     return sdg_literal_plan(out_plan);
-  const char *why = beginnings_obstacle(&a);
+  const char *why = sdg_graph_attention_beginnings_obstacle(&a);
   if (why)
     return sdg_fail(SDG_E_ATTENTION,
                     "%s: %s, and keys or values that are elsewhere than their "

@@ -25,6 +25,7 @@
 //   all        nothing may be refused
 //   shared     one head of keys for all queries, which is tagged as whole
 //   blind      rows may see no key
+//   made       inputs are results of cudnnTransformTensor
 //   list       prints a line for each case
 // Graphs are those of this rank's piece: its extents, also where bounds are
 // counted from the bottom; its part of a bias (attention.h); what it has of
@@ -83,6 +84,8 @@ static void word_read(const char *word) {
     asked.shared = true;
   else if (strcmp(word, "blind") == 0)
     asked.blind = true;
+  else if (strcmp(word, "made") == 0)
+    asked.made = true;
   else if (strcmp(word, "list") == 0)
     lists = true;
   else if (strcmp(word, "all") == 0)

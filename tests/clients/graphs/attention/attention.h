@@ -19,6 +19,7 @@ typedef struct {
   bool long_lengths;            /* each rank has those of whole sequences */
   bool columns, blocks; /* a bias has the columns of a rank's keys; and rows */
   bool shared, blind;   /* one head of keys for all; rows that see nothing */
+  bool made;            /* inputs are results of calls of cuDNN */
 } asked_t;
 extern asked_t asked;
 

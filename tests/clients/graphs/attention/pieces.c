@@ -214,6 +214,33 @@ static double input(const case_t *c, int a, int64_t index) {
                                        : value;
 }
 
+// The array by a call that sundog may split.
+static void array_transform(const array_t *to, const void *piece) {
+  const float one = 1, none = 0;
+  const int64_t *dim = to->dim, *stride = to->stride;
+  cudnnTensorDescriptor_t like;
+  cudnnHandle_t handle;
+  void *from;
+  CHECK(cudaMalloc(&from, span_of(to)));
+  CHECK(cudaMemcpy(from, piece, span_of(to), cudaMemcpyHostToDevice));
+  CHECK(cudnnCreate(&handle));
+  CHECK(cudnnCreateTensorDescriptor(&like));
+  CHECK(cudnnSetTensor4dDescriptorEx(
+      like, to->type, (int)dim[BATCH], (int)dim[HEADS], (int)dim[ROWS],
+      (int)dim[DEPTH], (int)stride[BATCH], (int)stride[HEADS],
+      (int)stride[ROWS], (int)stride[DEPTH]));
+  CHECK(
+      cudnnTransformTensor(handle, &one, like, from, &none, like, to->device));
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudnnDestroyTensorDescriptor(like));
+  CHECK(cudnnDestroy(handle));
+  CHECK(cudaFree(from));
+}
+
+static bool is_made(const array_t *a) {
+  return asked.made && !a->is_result && a->type != CUDNN_DATA_INT32;
+}
+
 static void array_put(const case_t *c, int a) {
   const array_t *to = &c->array[a];
   size_t bytes = span_of(to);
@@ -224,7 +251,10 @@ static void array_put(const case_t *c, int a) {
     int64_t index, place = place_of(to, i, &index);
     value_put(piece, to->type, place, input(c, a, index));
   }
-  CHECK(cudaMemcpy(to->device, piece, bytes, cudaMemcpyHostToDevice));
+  if (is_made(to))
+    array_transform(to, piece);
+  else
+    CHECK(cudaMemcpy(to->device, piece, bytes, cudaMemcpyHostToDevice));
   free(piece);
 }
 
