@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "rules/graph/norm/norm.h"
 #include "rules/graph/product/product.h"
 #include "rules/place/tagging.h"
 #include "rules/window/back.h"
@@ -358,6 +359,8 @@ sdg_graph_boxes_t sdg_graph_boxes(const sdg_graph_main_t *main,
   sdg_window_dim_t dim[SDG_DIMS_MAX];
   if (main->pattern->kind == SDG_GRAPH_PRODUCT)
     return sdg_graph_product_boxes(main->pattern, tagging, rank);
+  if (sdg_graph_normalises(main->pattern))
+    return sdg_graph_norm_boxes(tagging, rank);
   sdg_window_op_own(&main->op, tagging, &main->spec, rank, dim);
   return sdg_graph_boxes_of(main, tagging, dim);
 }

@@ -49,7 +49,7 @@ sdg_range_t sdg_graph_right_back(const sdg_window_dim_t *dim, int64_t post);
 
 /* The boxes of one rank. */
 typedef struct sdg_graph_boxes {
-  sdg_box_t level[SDG_GRAPH_LEVELS]; /* of X and Y; W is not set */
+  sdg_box_t level[SDG_GRAPH_LEVELS]; /* of X and Y; W is set for norms */
   /* What the main op reads: level X, and rows of zeros around it that stand
    * for paddings. */
   sdg_box_t read;

@@ -54,9 +54,11 @@ sdg_status_t sdg_graph_part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
                                  int *out_index, int *out_refusal) {
   sdg_graph_piece_t *piece;
   stored_t *stored;
+  // In the whole view a norm is in one piece with what stands around it.
+  bool merges = m->norm && !m->whole;
   m->extents->part = part;
   SDG_TRY(m->product ? sdg_graph_product_extents_fill(m)
-          : m->norm  ? sdg_graph_norm_extents_fill(m)
+          : merges   ? sdg_graph_norm_extents_fill(m)
                      : sdg_graph_extents_fill(m));
   SDG_TRY(sdg_graph_piece_create(m->extents, m->call, &piece, out_refusal));
   if (!piece)
@@ -69,7 +71,7 @@ sdg_status_t sdg_graph_part_open(sdg_graph_maker_t *m, sdg_graph_part_t part,
   stored->piece = piece;
   for (int i = 0; i < piece->slots; i++)
     stored->slab[i] = (m->product ? sdg_graph_product_slot_find
-                       : m->norm  ? sdg_graph_norm_slot_find
+                       : merges   ? sdg_graph_norm_slot_find
                                   : sdg_graph_slot_find)(
         m, piece->slot[i].tensor, piece->slot[i].level, &stored->box[i]);
   sdg_subcall_t sub = {.fn = stored_run,

@@ -46,7 +46,7 @@ static sdg_box_t box_of(const sdg_graph_maker_t *m, int index,
   for (int i = 0; i < m->sums; i++)
     if (m->sum[i].operand == index)
       return m->sum[i].box;
-  if (level == SDG_GRAPH_LEVEL_W)
+  if (level == SDG_GRAPH_LEVEL_W && !m->norm)
     return sdg_operand_box(&m->call->operand[index]);
   sdg_box_t box =
       sdg_graph_operand_box(m->call, m->tagging, index, &m->boxes.level[level]);
@@ -102,6 +102,8 @@ void sdg_graph_extents_find(const sdg_graph_maker_t *m,
     if (operand >= 0)
       operand_extents(m, operand, extent[t]);
   }
+  if (m->norm && m->whole) // the graph's tensors are the whole ones
+    return;
   for (int n = 0; n < graph->node_count; n++) {
     const sdg_graph_node_t *node = &graph->node[n];
     int64_t most[SDG_DIMS_MAX] = {0};
@@ -179,7 +181,8 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
   if (tensor->is_by_value)
     return;
   if (slab_index < 0) {
-    for (int d = 0; d < tensor->rank && level != SDG_GRAPH_LEVEL_W; d++)
+    bool all = level == SDG_GRAPH_LEVEL_W && !m->norm;
+    for (int d = 0; d < tensor->rank && !all; d++)
       if (d != 1 || !m->main.op.mixes)
         shape->dim[d] = extent[d] == 1 ? 1 : box->dim[d].hi - box->dim[d].lo;
     virtual_stride(m, tensor, shape);

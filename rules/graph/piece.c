@@ -34,14 +34,20 @@ static bool has_node(const sdg_graph_extents_t *extents, int n, int level) {
   return false;
 }
 
-// Whether an op of the piece uses the tensor on this level.
+// Whether an op of the piece uses the tensor on this level; the main op has
+// operands on other levels than its own.
 static bool is_used(const sdg_graph_extents_t *extents, int t, int level) {
-  const sdg_graph_t *graph = extents->pattern->graph;
-  for (int n = 0; n < graph->node_count; n++)
-    for (int i = 0;
-         has_node(extents, n, level) && i < graph->node[n].operand_count; i++)
-      if (graph->node[n].operand[i].tensor == t)
+  const sdg_graph_pattern_t *p = extents->pattern;
+  for (int n = 0; n < p->graph->node_count; n++) {
+    const sdg_graph_node_t *node = &p->graph->node[n];
+    for (int i = 0; i < node->operand_count; i++) {
+      bool on = n != p->main ||
+                (int)sdg_graph_main_level(p, node->operand[i].name) == level;
+      if (node->operand[i].tensor == t && on &&
+          has_node(extents, n, n == p->main ? (int)p->after : level))
         return true;
+    }
+  }
   return false;
 }
 
@@ -81,7 +87,8 @@ op_make(maker_t *m, const sdg_graph_extents_t *extents, int n, int level,
         cudnnBackendDescriptor_t (*tensor)[SDG_GRAPH_LEVELS]) {
   const sdg_graph_pattern_t *p = extents->pattern;
   const sdg_graph_node_t *node = &p->graph->node[n];
-  bool windowed = n == p->main && p->kind != SDG_GRAPH_PRODUCT;
+  bool windowed =
+      n == p->main && p->kind != SDG_GRAPH_PRODUCT && !sdg_graph_normalises(p);
   sdg_graph_window_t window = {extents->pre, extents->post, p->spatial,
                                sdg_graph_mixes(p)
                                    ? CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS

@@ -156,6 +156,6 @@ GRAPH_OP(graph_pointwise, POINTWISE_GRAPH, graph_key, NULL, sdg_graph_plan,
 GRAPH_OP(graph_reduce, REDUCE_GRAPH, graph_key, &sums, sdg_graph_plan,
          sdg_graph_share);
 GRAPH_OP(graph_norm, NORM_GRAPH, sdg_graph_norm_key, &norm, sdg_graph_norm_plan,
-         NULL);
+         sdg_graph_norm_share);
 GRAPH_OP(graph_product, MATMUL_GRAPH, graph_key, &product,
          sdg_graph_product_plan, sdg_graph_product_share);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "rules/graph/maker.h"
+#include "rules/graph/norm/norm.h"
 #include "rules/graph/plan.h"
 #include "rules/place/tagging.h"
 
@@ -25,7 +26,7 @@ static sdg_status_t reads_fill(const sdg_graph_maker_t *m, sdg_share_t *share,
   const sdg_graph_pattern_t *p = m->main.pattern;
   unsigned levels = p->tensor_levels[p->operand[index]];
   sdg_box_t *box;
-  if ((levels >> SDG_GRAPH_LEVEL_W & 1) && !m->product)
+  if ((levels >> SDG_GRAPH_LEVEL_W & 1) && !m->product && !m->norm)
     return SDG_OK; // all of it
   SDG_TRY(sdg_share_reads(share, index, &box));
   for (int r = 0; r < share->ranks; r++) {
@@ -63,7 +64,8 @@ static sdg_status_t share_fill(const sdg_graph_maker_t *m, sdg_share_t *share) {
   const sdg_graph_pattern_t *p = m->main.pattern;
   for (int i = 0; i < p->operands; i++) {
     bool output = m->call->operand[i].is_output;
-    bool sum = p->tensor_levels[p->operand[i]] & SDG_GRAPH_SUM;
+    bool sum = m->norm ? sdg_graph_norm_sums(m, i)
+                       : p->tensor_levels[p->operand[i]] & SDG_GRAPH_SUM;
     if (output && place && !sum)
       SDG_TRY(result_share(m, share, i, place));
     else if (output)

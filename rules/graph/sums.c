@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rules/graph/maker.h"
+#include "rules/graph/norm/norm.h"
 #include "rules/graph/product/product.h"
 #include "rules/kit/subcall.h"
 #include "rules/place/tagging.h"
@@ -174,6 +175,18 @@ static sdg_status_t gradient_open(sdg_graph_maker_t *m, int index,
   return SDG_OK;
 }
 
+// Whole view: of a norm. The rank's part may be of some of its elements.
+static sdg_status_t scale_open(sdg_graph_maker_t *m, int index,
+                               sdg_graph_sum_t *sum) {
+  SDG_TRY(gradient_open(m, index, sum));
+  const sdg_box_t all = sum->box;
+  sum->box = sdg_graph_operand_box(m->call, m->tagging, index,
+                                   &m->boxes.level[SDG_GRAPH_LEVEL_W]);
+  return m->idle || sdg_box_equal(&all, &sum->box)
+             ? SDG_OK
+             : sdg_plan_zero(m->plan, SDG_LANE_MAIN, sum->part, &all);
+}
+
 sdg_status_t sdg_graph_sums_open(sdg_graph_maker_t *m) {
   const sdg_graph_pattern_t *p = m->main.pattern;
   for (int i = 0; i < p->operands; i++) {
@@ -183,6 +196,8 @@ sdg_status_t sdg_graph_sums_open(sdg_graph_maker_t *m) {
       SDG_TRY(gradient_open(m, i, &m->sum[m->sums++]));
     else if (p->node_levels[p->writer[p->operand[i]]] & SDG_GRAPH_SUM)
       SDG_TRY(reduction_open(m, i, &m->sum[m->sums++]));
+    else if (m->whole && sdg_graph_norm_sums(m, i))
+      SDG_TRY(scale_open(m, i, &m->sum[m->sums++]));
   }
   return SDG_OK;
 }

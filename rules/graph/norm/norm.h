@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs with a normalisation, or its gradient, in the shard view. Inside
- * rules/graph only.
+/* Graphs with a normalisation, or its gradient. Inside rules/graph only.
  *
+ * Shard view:
  * Where x is not normalised over a split dimension, every rank executes its own
  * graph on its pieces; gradients of scale and bias, of which each rank has a
  * part, are summed. Batch and instance norms over split dimensions take
@@ -48,6 +48,12 @@ sdg_status_t sdg_graph_norm_init(const sdg_call_t *call,
 /* See common() of sdg_op_shard_t. */
 sdg_common_t sdg_graph_norm_common(const sdg_call_t *call,
                                    const sdg_tagging_t *tagging, int index);
+/* The same without a check: by the placement of x, and by the mode. */
+void sdg_graph_norm_open(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         sdg_graph_norm_t *out);
+/* Whether x is normalised over dimension d, which is cut. */
+bool sdg_graph_norm_over(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         const sdg_graph_norm_t *norm, int d);
 /* The axes along which ranks have parts of a gradient of scale or bias. */
 sdg_axes_t sdg_graph_norm_part_axes(const sdg_graph_norm_t *norm);
 
@@ -76,7 +82,22 @@ int sdg_graph_norm_key(const sdg_call_t *call, uint64_t *out);
 /* Adds slabs of the operands. */
 sdg_status_t sdg_graph_norm_slabs(sdg_graph_maker_t *m) SDG_MUST_CHECK;
 
-/* See plan() of sdg_op_t. In the whole view every rank computes all of it. */
+/* Places the result as x, and finds this rank's boxes. The caller frees
+ * m->main.op.y_placement. */
+sdg_status_t sdg_graph_norm_result(sdg_graph_maker_t *m) SDG_MUST_CHECK;
+
+/* See plan() of sdg_op_t. */
 sdg_op_plan_t sdg_graph_norm_plan SDG_MUST_CHECK;
+
+/* ---- share.c: the whole view ---- */
+
+/* The boxes of a rank, which are that of x on all levels. */
+sdg_graph_boxes_t sdg_graph_norm_boxes(const sdg_tagging_t *tagging, int rank);
+/* Whether result `index` of a norm is a sum of all ranks' parts, which every
+ * rank gets in full. */
+bool sdg_graph_norm_sums(const sdg_graph_maker_t *m, int index);
+/* See share() of sdg_op_t: each rank computes its rows of x. What x is
+ * normalised over is not shared out. */
+sdg_op_plan_t sdg_graph_norm_share SDG_MUST_CHECK;
 
 #endif

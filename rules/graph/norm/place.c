@@ -60,62 +60,67 @@ static bool is_rows(cudnnBackendNormMode_t mode) {
          mode == CUDNN_ADA_LAYER_NORM;
 }
 
-// Batch and instance norms: by the mode.
-static void plane_read(sdg_graph_norm_t *norm, int d) {
+// What elements along dimension d share; layer norms share nothing along a
+// dimension that is cut.
+static void dim_read(sdg_graph_norm_t *norm, int d) {
   bool batch = norm->kind.mode == CUDNN_BATCH_NORM;
-  norm->shared[d] = batch ? d != 1 : d > 1;
-  norm->scaled[d] = d == 1;
+  bool rows = is_rows(norm->kind.mode);
+  norm->cut[d] = norm->x->split[d].axes > 0 && norm->x->part[d].pieces > 1;
+  if (!norm->cut[d])
+    return;
+  norm->shared[d] = !rows && (batch ? d != 1 : d > 1);
+  norm->scaled[d] =
+      rows ? norm->kind.mode == CUDNN_ADA_LAYER_NORM && d == 0 : d == 1;
 }
 
-static sdg_status_t over_fail(const sdg_call_t *call,
-                              const sdg_graph_norm_t *norm, int d) {
-  return sdg_fail(
-      SDG_E_SPLIT_DIMENSION, "%s: %s is split, and x is normalised over it",
-      call->entry_name, sdg_tagging_name(call->family, norm->x->dims, d));
+static bool has_parts(const sdg_graph_norm_t *norm) {
+  return norm->kind.backward || norm->kind.computes;
+}
+
+void sdg_graph_norm_open(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         sdg_graph_norm_t *out) {
+  const sdg_graph_pattern_t *p = pattern_of(call);
+  const sdg_graph_node_t *node = &p->graph->node[p->main];
+  *out = (sdg_graph_norm_t){.node = node,
+                            .kind = sdg_graph_norm_kind(node),
+                            .x = &tagging->placement[0]};
+  for (int d = 0; d < out->x->dims; d++) {
+    dim_read(out, d);
+    out->merges |= out->shared[d] && has_parts(out);
+  }
 }
 
 // Layer norms: by the extents of the statistics and of the scale, in which what
 // is normalised over is 1 and x's.
-static sdg_status_t row_read(const sdg_call_t *call,
-                             const sdg_tagging_t *tagging,
-                             sdg_graph_norm_t *norm, int d) {
+bool sdg_graph_norm_over(const sdg_call_t *call, const sdg_tagging_t *tagging,
+                         const sdg_graph_norm_t *norm, int d) {
   int64_t x = sdg_placement_extent(norm->x, d);
   int by = sdg_graph_norm_tensor(norm->node, SDG_ROLE_SCALE, false);
   int of = sdg_graph_norm_tensor(norm->node, SDG_ROLE_SAVED_INVERSE, false);
-  bool adapts = norm->kind.mode == CUDNN_ADA_LAYER_NORM && d == 0;
-  norm->shared[d] = false;
-  norm->scaled[d] = adapts;
+  if (!is_rows(norm->kind.mode))
+    return norm->shared[d] && has_parts(norm);
+  int64_t scales = by < 0 ? 1 : tensor_extent(call, tagging, by, d);
+  int64_t statistics = of < 0 ? x : tensor_extent(call, tagging, of, d);
+  bool over = by < 0 && of < 0 ? d > 0 : statistics != x;
+  return over || (!norm->scaled[d] && scales != 1);
+}
+
+static sdg_status_t row_check(const sdg_call_t *call,
+                              const sdg_tagging_t *tagging,
+                              const sdg_graph_norm_t *norm, int d) {
+  const char *name = sdg_tagging_name(call->family, norm->x->dims, d);
   if (one_each(norm->x, d))
     return d == 0 ? SDG_OK
                   : sdg_fail(SDG_E_ONE_EACH,
                              "x of %s: %s is 1 on every rank, as in statistics "
                              "and scale: nothing tells whether x is normalised "
                              "over it (two rows on one rank would tell)",
-                             call->entry_name,
-                             sdg_tagging_name(call->family, norm->x->dims, d));
-  int64_t scales = by < 0 ? 1 : tensor_extent(call, tagging, by, d);
-  int64_t statistics = of < 0 ? x : tensor_extent(call, tagging, of, d);
-  bool over = by < 0 && of < 0 ? d > 0 : statistics != x;
-  if (!adapts && scales != 1)
-    over = true;
-  return over ? over_fail(call, norm, d) : SDG_OK;
-}
-
-static sdg_status_t dims_read(const sdg_call_t *call,
-                              const sdg_tagging_t *tagging,
-                              sdg_graph_norm_t *norm) {
-  for (int d = 0; d < norm->x->dims; d++) {
-    norm->cut[d] = norm->x->split[d].axes > 0 && norm->x->part[d].pieces > 1;
-    if (!norm->cut[d])
-      continue;
-    if (is_rows(norm->kind.mode))
-      SDG_TRY(row_read(call, tagging, norm, d));
-    else
-      plane_read(norm, d);
-    norm->merges |= norm->shared[d];
-  }
-  norm->merges &= norm->kind.backward || norm->kind.computes;
-  return SDG_OK;
+                             call->entry_name, name);
+  return sdg_graph_norm_over(call, tagging, norm, d)
+             ? sdg_fail(SDG_E_SPLIT_DIMENSION,
+                        "%s: %s is split, and x is normalised over it",
+                        call->entry_name, name)
+             : SDG_OK;
 }
 
 // ---- whether all tensors are in pieces as x is -----------------------------
@@ -195,12 +200,10 @@ static sdg_status_t operands_check(const sdg_call_t *call,
 sdg_status_t sdg_graph_norm_init(const sdg_call_t *call,
                                  const sdg_tagging_t *tagging,
                                  sdg_graph_norm_t *out) {
-  const sdg_graph_pattern_t *p = pattern_of(call);
-  const sdg_graph_node_t *node = &p->graph->node[p->main];
-  *out = (sdg_graph_norm_t){.node = node,
-                            .kind = sdg_graph_norm_kind(node),
-                            .x = &tagging->placement[0]};
-  SDG_TRY(dims_read(call, tagging, out));
+  sdg_graph_norm_open(call, tagging, out);
+  for (int d = 0; d < out->x->dims; d++)
+    if (out->cut[d] && is_rows(out->kind.mode))
+      SDG_TRY(row_check(call, tagging, out, d));
   return operands_check(call, tagging, out);
 }
 

@@ -87,8 +87,7 @@ static sdg_status_t steps_make(sdg_graph_maker_t *m, bool *out_literal) {
   return m->norm->merges ? sdg_graph_norm_merge(m) : parts_make(m, out_literal);
 }
 
-// The result is in pieces as x is.
-static sdg_status_t result_place(sdg_graph_maker_t *m) {
+sdg_status_t sdg_graph_norm_result(sdg_graph_maker_t *m) {
   const sdg_placement_t *x = m->norm->x;
   int64_t extent[SDG_DIMS_MAX];
   int from[SDG_DIMS_MAX];
@@ -120,7 +119,7 @@ sdg_status_t sdg_graph_norm_plan(const sdg_call_t *call,
   m->main.pattern = sdg_graph_call_execution(call)->pattern;
   sdg_status_t status = sdg_graph_norm_init(call, tagging, m->norm);
   if (status == SDG_OK)
-    status = result_place(m);
+    status = sdg_graph_norm_result(m);
   if (status == SDG_OK) {
     status = steps_make(m, &literal);
     sdg_placement_fini(&m->main.op.y_placement);
