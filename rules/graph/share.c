@@ -5,6 +5,7 @@
 #include "rules/graph/maker.h"
 #include "rules/graph/norm/norm.h"
 #include "rules/graph/plan.h"
+#include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
 
 static void box_hull(const sdg_box_t *more, sdg_box_t *io_box) {
@@ -101,26 +102,31 @@ static bool idle_lacks(const sdg_graph_maker_t *m, const sdg_share_t *share) {
   return false;
 }
 
-// *out_refusal: the status of a rank without an engine, of results that are
-// reduced and split, or that a rank would lack.
+// *out_why: why every rank carries out all of it: one has no engine, or results
+// are reduced and split, or a rank would lack some.
 static sdg_status_t whole_make(sdg_graph_maker_t *m, const sdg_share_t *share,
-                               int *out_refusal) {
-  int mine = 0, rank;
+                               const char **out_why) {
+  int mine = 0, refusal, rank;
   m->idle = sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_X]) &&
             sdg_box_empty(&m->boxes.level[SDG_GRAPH_LEVEL_Y]);
   SDG_TRY(sdg_plan_create("window", &m->plan));
   SDG_TRY(sdg_subcalls_open(m->plan, m->call));
   SDG_TRY(sdg_graph_inputs_open(m));
   SDG_TRY(sdg_graph_sums_open(m));
-  if (!sdg_graph_sums_everyones(m) || idle_lacks(m, share)) { // on all ranks
-    *out_refusal = CUDNN_STATUS_NOT_SUPPORTED;
+  // On all ranks:
+  if (!sdg_graph_sums_everyones(m))
+    *out_why = "a sum that keeps a dimension that is split";
+  else if (idle_lacks(m, share))
+    *out_why = "a rank that computes nothing, and would lack a result";
+  if (*out_why)
     return SDG_OK;
-  }
   if (!m->idle)
     SDG_TRY(sdg_graph_piece_open(m, &mine));
-  SDG_TRY(sdg_graph_refusals_gather(m->call, mine, out_refusal, &rank));
-  if (*out_refusal)
+  SDG_TRY(sdg_graph_refusals_gather(m->call, mine, &refusal, &rank));
+  if (refusal) {
+    *out_why = "a rank's piece that cuDNN has no engine for";
     return SDG_OK;
+  }
   if (!m->idle)
     SDG_TRY(sdg_graph_piece_compute(m));
   return sdg_graph_sums_close(m);
@@ -128,17 +134,17 @@ static sdg_status_t whole_make(sdg_graph_maker_t *m, const sdg_share_t *share,
 
 sdg_status_t sdg_graph_share_make(sdg_graph_maker_t *m, sdg_plan_t **out_plan) {
   sdg_share_t *share;
-  int refusal = 0;
+  const char *why = NULL;
   m->boxes = sdg_graph_boxes(&m->main, m->tagging, m->tagging->rank);
   SDG_TRY(sdg_share_create(sdg_mesh_ranks(m->tagging->mesh), &share));
   sdg_status_t status = share_fill(m, share);
   if (status == SDG_OK)
-    status = whole_make(m, share, &refusal);
+    status = whole_make(m, share, &why);
   // Every rank carries out all of it.
-  if (status == SDG_OK && refusal) {
+  if (status == SDG_OK && why) {
     sdg_plan_destroy(m->plan);
     sdg_share_destroy(share);
-    return SDG_OK;
+    return sdg_in_full_plan(why, out_plan);
   }
   status = sdg_plan_finish(m->plan, status, out_plan);
   return sdg_plan_finish_share(share, status, out_plan);
