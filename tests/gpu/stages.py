@@ -296,28 +296,30 @@ def graphs(job, seconds):
     return lines
 
 
-@stage(30, "graphs of attention in halves, in pieces of sequences and of heads")
+@stage(45, "graphs of attention in halves, in pieces of sequences and of heads")
 def sequences(job, seconds):
     end, lines = time.time() + seconds, []
-    for split, letter in (("SEQ; strategy = halo", "S"),
-                          ("SEQ; strategy = ring", "S"),
-                          ("SEQ; strategy = heads", "S"), ("HEADS", "H")):
+    for view, split, letter in (("shard", "SEQ; strategy = halo", "S"),
+                                ("shard", "SEQ; strategy = ring", "S"),
+                                ("shard", "SEQ; strategy = heads", "S"),
+                                ("shard", "HEADS", "H"), ("whole", "SEQ", "S"),
+                                ("whole", "HEADS", "H")):
         for ranks in job.ranks:
-            if letter == "H" and ranks > 2:
+            if view == "shard" and letter == "H" and ranks > 2:
                 continue  # fewer heads than that
             _, said = job.run(
                 [job.sundog, "run", "-n", str(ranks), "--device", job.device,
-                 "--view", "shard", "--split", split + "; op = attention",
+                 "--view", view, "--split", split + "; op = attention",
                  "--piece-values", "local", "--timeout", "60", "--",
                  job.built("tests/clients/graph_attention"), letter,
                  str(job.seed), "10", "hopper", "half", "split"],
-                end - time.time(), {"LAYER_VIEW": "shard"})
+                end - time.time(), {"LAYER_VIEW": view})
             counts = sorted(set(kept(said, "are right, ")))
-            lines += [f"split {split}, {ranks} ranks: {line}"
+            lines += [f"split {split}, {ranks} ranks, view {view}: {line}"
                       for line in counts]
             wrong = kept(said, r", [1-9]\d* wrong|SDG-(?!716)")
             if wrong or not counts:
-                raise Failed(f"{split}, {ranks} ranks",
+                raise Failed(f"{split}, {ranks} ranks, view {view}",
                              lines + (wrong or tail(said)))
     return lines
 
