@@ -208,7 +208,18 @@ static const char *lengths_obstacle(const sharing_t *s) {
              : NULL;
 }
 
+// Whether one tensor has two roles: it would need two placements.
+static bool is_twice(const sharing_t *s) {
+  for (int role = 0; role < SDG_COMPOSITE_DELTA; role++)
+    for (int other = 0; other < role; other++)
+      if (s->a.operand[role] >= 0 && s->a.operand[role] == s->a.operand[other])
+        return true;
+  return false;
+}
+
 static const char *obstacle(sharing_t *s) {
+  if (is_twice(s))
+    return "one tensor in several roles";
   if (!all_fit(s) || said_of(s, SDG_COMPOSITE_Q)->dims != DIMS)
     return "extents of one tensor that do not fit the others'";
   for (int side = 0; side < SDG_SIDES; side++)

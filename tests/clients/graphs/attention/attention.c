@@ -26,6 +26,7 @@
 //   shared     one head of keys for all queries, which is tagged as whole
 //   blind      rows may see no key
 //   made       inputs are results of cudnnTransformTensor
+//   same       forward: values are the same tensor as queries
 //   list       prints a line for each case
 // Graphs are those of this rank's piece: its extents, also where bounds are
 // counted from the bottom; its part of a bias (attention.h); what it has of
@@ -86,6 +87,8 @@ static void word_read(const char *word) {
     asked.blind = true;
   else if (strcmp(word, "made") == 0)
     asked.made = true;
+  else if (strcmp(word, "same") == 0)
+    asked.same = true;
   else if (strcmp(word, "list") == 0)
     lists = true;
   else if (strcmp(word, "all") == 0)

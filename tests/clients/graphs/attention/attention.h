@@ -20,6 +20,7 @@ typedef struct {
   bool columns, blocks; /* a bias has the columns of a rank's keys; and rows */
   bool shared, blind;   /* one head of keys for all; rows that see nothing */
   bool made;            /* inputs are results of calls of cuDNN */
+  bool same;            /* forward: values are the tensor of queries */
 } asked_t;
 extern asked_t asked;
 

@@ -151,6 +151,12 @@ case_t case_draw(uint64_t seed) {
   // No engine has gradients in float.
   c.type = types[asked.for_hopper && c.kind == BACKWARD ? type % 2 : type];
   extents_draw(&c);
+  if (asked.same) {
+    c.kind = FORWARD;
+    c.g = c.h;
+    c.s_kv = c.s_q;
+    c.d_v = c.d;
+  }
   mask_draw(&c);
   c.stats = draw_in(0, 2) > 0;
   c.sums = draw_in(0, 7) == 0 && c.kind == FORWARD && c.order != OLD;
@@ -169,7 +175,8 @@ case_t case_draw(uint64_t seed) {
   c.layout = (layout_t)draw_in(0, LAYOUTS - 1);
   // A tag of keys would be one of queries.
   bool tagged = asked.shared || asked.same_keys || asked.same_queries;
-  if (c.layout == PACKED && (c.s_q != c.s_kv || c.d != c.d_v || tagged))
+  if (c.layout == PACKED &&
+      (c.s_q != c.s_kv || c.d != c.d_v || tagged || asked.same))
     c.layout = BSHD;
   if (asked.bias && asked.split)
     c.bias_form = asked.blocks ? BIAS_BLOCKS

@@ -189,6 +189,9 @@ void case_compute(case_t *c) {
   values_draw(c, Q, 2);
   values_draw(c, K, 2);
   values_draw(c, V, 1);
+  if (asked.same)
+    memcpy(c->array[V].value, c->array[Q].value,
+           sizeof(double) * (size_t)count_of(c->array[Q].whole));
   values_draw(c, BIAS, 2);
   values_draw(c, D_O, 1);
   lengths_draw(c);
