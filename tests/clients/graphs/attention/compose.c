@@ -162,7 +162,7 @@ static int scored(compose_t *m, int q, int keys) {
 static void forward(compose_t *m) {
   draft_t *d = m->d;
   int q = in_memory(m, Q), keys = turned(m, K),
-      v = asked.same ? q : in_memory(m, V);
+      v = m->c->values_are_queries ? q : in_memory(m, V);
   int scores = bounded_right(m, scored(m, q, keys));
   scores = bounded_left(m, scores, is_old(m) ? -0x1p30 : unseen(m));
   int most = m->c->sums ? in_memory(m, MOST) : rows_of(m);

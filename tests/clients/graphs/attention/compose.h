@@ -72,6 +72,7 @@ typedef struct {
   bool lengths, stats, sums;    /* sums: MOST and SUM */
   bool scaled, scale_in_memory; /* else by value */
   bool direct, d_bias;          /* backward: dQ without GATHERED */
+  bool values_are_queries;      /* forward: one tensor */
   array_t array[ARRAYS];
 } case_t;
 

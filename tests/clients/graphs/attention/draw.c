@@ -151,6 +151,7 @@ case_t case_draw(uint64_t seed) {
   // No engine has gradients in float.
   c.type = types[asked.for_hopper && c.kind == BACKWARD ? type % 2 : type];
   extents_draw(&c);
+  c.values_are_queries = asked.same;
   if (asked.same) {
     c.kind = FORWARD;
     c.g = c.h;
