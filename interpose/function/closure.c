@@ -145,9 +145,25 @@ static bool capture(closure_t *closure, result_t *result, void **value) {
   return done;
 }
 
+// A call in a process made by fork, which is no rank.
+static bool child_refuses(const closure_t *closure, result_t *result) {
+  if (!sdg_slot_disarmed() || sdg_capture_is_ours(NULL))
+    return false;
+  sdg_capture_enter();
+  bool refused = sdg_job_child(closure->function->name) != SDG_OK;
+  if (refused) {
+    sdg_report_fail();
+    memset(result, 0xff, sizeof *result);
+  }
+  sdg_capture_leave();
+  return refused;
+}
+
 static void closure_called(ffi_cif *cif, void *result, void **value,
                            void *user) {
   closure_t *closure = user;
+  if (child_refuses(closure, result))
+    return;
   if (sdg_capture_is_foreign(NULL) ||
       sdg_function_passes(closure->function, value) ||
       !capture(closure, result, value))

@@ -2,12 +2,20 @@
 /* A solver whose stencils are functions of a library of its own.
  *
  * usage: solver ROWS COLUMNS STEPS RANK [HOW]
+ *
  * ROWS, COLUMNS: those of the ranks, as in 5,4,7 and 9; there is a rank for
  * each pair, and columns vary faster. RANK -1 has all of them. Writes its
  * values, each with its place, to the standard output, and energies to the
- * standard error. HOW: look  finds the functions in the library as it runs heap
- * the fields are in memory of malloc null, time, rows, leave: rank 1 gives no
- * field, another time step, more rows than it has, or ends early */
+ * standard error.
+ *
+ * HOW
+ *   look   finds the functions in the library as it runs
+ *   heap   the fields are in memory of malloc
+ *   fork   a process made by fork takes a step, too
+ *   null   rank 1 gives no field
+ *   time   rank 1 has another time step
+ *   rows   rank 1 says that it has more rows than it has
+ *   leave  rank 1 ends early */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <math.h>
@@ -15,6 +23,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/calls.h"
 #include "tests/clients/functions/wave.h"
@@ -124,6 +134,14 @@ int main(int argc, char **argv) {
 #endif
   }
   CHECK(cudaDeviceSynchronize());
+  if (is("fork")) {
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+      _exit(step_by(u, v, w, rows, columns, 0.1) == 7 ? 0 : 4);
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  }
   if (returned != 7 * steps)
     return 3;
   for (int i = 0; i < rows; i++)
