@@ -123,6 +123,8 @@ static bool capture(closure_t *closure, result_t *result, void **value) {
                                   .value = value,
                                   .invoke = invoke,
                                   .user = &pending};
+  // In the whole view call.memory stays NULL: the calls that the function makes
+  // itself are followed, each by what it uses.
   sdg_call_t call;
   bool done = true, refused = true;
   sdg_capture_enter();
