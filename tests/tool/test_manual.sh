@@ -41,7 +41,7 @@ every_option_and_code_is_in_the_manual() {
   says out '[shard NAME]'
   sed -n '/^SDG_RULES_KEY(/,/",/s/.* "\([a-z]*\)", [SL].*/\1/p' \
     "$(dirname "$0")/../../rules/file/keys.def" >keys
-  [ "$(wc -l <keys)" = 15 ]
+  [ "$(wc -l <keys)" = 16 ]
   while read -r key; do says out " $key = "; done <keys
   grep -o 'sundog_[a-z_]*(' "$(dirname "$0")/../../src/sundog.h" |
     sort -u >functions

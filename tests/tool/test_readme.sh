@@ -46,9 +46,10 @@ losses_agree() {
 program() { LD_LIBRARY_PATH=$host "$clients/$1" "${@:2}"; }
 
 every_block_of_rules_is_run_here() {
-  # tests/clients/nets/check runs `up`, the two layers.
+  # tests/clients/nets/check runs `up`, the two layers; the second `field`, of a
+  # function, is that of tests/clients/functions/check.
   heads | tr '\n' ' ' >found
-  echo -n 'head field up field tokens decoder image ' >right
+  echo -n 'head field up field attention tokens decoder field image ' >right
   run 0 diff right found
 }
 the_fields_of_the_commands_are_cut_and_joined() {
@@ -168,6 +169,13 @@ what_is_kept_for_gradients_changes_no_loss() {
   cp out losses
   losses_agree right losses
 }
+rules_of_a_transformer_of_graphs_are_read() {
+  # tests/clients/graphs/nets/check trains one with fewer channels.
+  block attention >g.rules
+  run 0 "$sundog" rules --check -n 4 --view shard g.rules
+  says out '[shard gradient-down] match M=4096 N=1024 K'
+  says out '[shard token] match N C 1 1'
+}
 rules_of_a_decoder_are_read() {
   # No program here uses both; tests/equivalence tests them.
   block decoder >d.rules
@@ -208,6 +216,7 @@ cases every_block_of_rules_is_run_here \
   training_has_the_losses_that_are_printed \
   a_field_on_a_circle_is_that_of_one_rank \
   tokens_see_the_window_of_their_section \
-  what_is_kept_for_gradients_changes_no_loss rules_of_a_decoder_are_read \
+  what_is_kept_for_gradients_changes_no_loss \
+  rules_of_a_transformer_of_graphs_are_read rules_of_a_decoder_are_read \
   ranks_that_compute_the_same_are_compared \
   every_command_that_the_list_says_was_run

@@ -104,13 +104,14 @@ void linear_forward(model_t *m, const tokens_t *t, const linear_t *l,
                     const tensor_t *x, const tensor_t *add, const tensor_t *h,
                     const tensor_t *y) {
   sketch_t s = {0};
+  tensor_t in_place; // the sketch refers to it until its end
   if (!t->cublas) {
     build_t of = matrix(&s, x, false), by = matrix(&s, l->w->at, false);
     build_t from = matrix_between(&s, y);
     sketch_add(&s, build_product(of, by, from));
     finish(&s, as_matrix, matrix_between, from, l, add, h, y);
   } else {
-    tensor_t in_place = tensor_again(h ? h : y);
+    in_place = tensor_again(h ? h : y);
     product_add(m, t, x, false, l->w->at, false, &in_place);
     build_t from = sketch_tensor(&s, &in_place);
     finish(&s, sketch_tensor, image_between, from, l, add, h, y);

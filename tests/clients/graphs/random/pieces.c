@@ -139,8 +139,10 @@ static void tensor_put(const graph_t *g, tensor_t *t) {
 
 // The last op's result may be where its second input is.
 static void result_share(graph_t *g) {
+  if (!asked.data || g->ops == 0 || g->ops == g->before)
+    return;
   const op_t *op = &g->op[g->ops - 1];
-  if (!asked.data || g->ops == g->before || op->b < 0)
+  if (op->b < 0)
     return;
   tensor_t *b = &g->tensor[op->b], *y = &g->tensor[op->y];
   if (b->is_virtual || b->is_result ||
