@@ -157,6 +157,9 @@ void *sdg_dlsym_hook(void *handle, const char *name, const void *caller) {
 void *sdg_dlvsym_hook(void *handle, const char *name, const char *version,
                       const void *caller) {
   dlvsym_t *next = dlvsym_next();
+  int function = function_wanted(handle, name);
+  if (function >= 0)
+    return sdg_function_record(function, next(handle, name, version));
   int entry = entry_wanted(handle, name, caller);
   return entry < 0 ? NULL : answer(entry, next(handle, name, version));
 }

@@ -9,7 +9,8 @@
  * standard error.
  *
  * HOW
- *   look   finds the functions in the library as it runs
+ *   look   finds a function in the library as it runs
+ *   version  the same, by the version WAVE_1
  *   heap   the fields are in memory of malloc
  *   fork   a process made by fork takes a step, too
  *   null   rank 1 gives no field
@@ -98,9 +99,12 @@ int main(int argc, char **argv) {
   step_t *step_by = wave_step;
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
-  if (is("look")) {
-    void *library = dlopen("libwave.so", RTLD_NOW);
-    step_by = (step_t *)dlsym(library, "wave_step");
+  if (is("look") || is("version")) {
+    void *library = dlopen("./libwave.so", RTLD_NOW);
+    CHECK(library == NULL);
+    step_by = (step_t *)(is("look") ? dlsym(library, "wave_step")
+                                    : dlvsym(library, "wave_step", "WAVE_1"));
+    CHECK(step_by == NULL);
   }
   if (is("leave") && odd)
     return 0;
