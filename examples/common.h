@@ -8,6 +8,7 @@
 #include <cudnn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A call of cudart, cuDNN or cuBLAS; status 0 is success in all three. */
 #define CHECK(call) check((int)(call), #call)
@@ -43,6 +44,27 @@ static inline float *device_floats(size_t count, const float *host) {
     CHECK(cudaMemcpy(at, host, count * sizeof *at, cudaMemcpyHostToDevice));
   else
     CHECK(cudaMemset(at, 0, count * sizeof *at));
+  return at;
+}
+
+/* Reads a float field from a file of NumPy's format. The caller frees what it
+ * returns. */
+static inline float *field_read(const char *path, int *rows, int *columns) {
+  unsigned char start[10] = {0};
+  char head[65536] = "";
+  FILE *file = fopen(path, "rb");
+  require(file != NULL, path, "cannot be read");
+  require(fread(start, 1, 10, file) == 10, path, "too short");
+  size_t bytes = start[8] + 256u * start[9];
+  require(fread(head, 1, bytes, file) == bytes, path, "too short");
+  const char *shape = strstr(head, "'shape'");
+  require(strstr(head, "<f4") && shape &&
+              sscanf(shape, "'shape': (%d, %d)", rows, columns) == 2,
+          path, "not a float field");
+  size_t count = (size_t)*rows * (size_t)*columns;
+  float *at = malloc(count * sizeof *at);
+  require(at && fread(at, sizeof *at, count, file) == count, path, "too short");
+  fclose(file);
   return at;
 }
 

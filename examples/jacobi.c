@@ -20,26 +20,6 @@
 
 static const float one = 1, zero = 0, minus = -1;
 
-/* The caller frees what it returns. */
-static float *field_read(const char *path, int *rows, int *columns) {
-  unsigned char start[10] = {0};
-  char head[65536] = "";
-  FILE *file = fopen(path, "rb");
-  require(file != NULL, path, "cannot be read");
-  require(fread(start, 1, 10, file) == 10, path, "too short");
-  size_t bytes = start[8] + 256u * start[9];
-  require(fread(head, 1, bytes, file) == bytes, path, "too short");
-  const char *shape = strstr(head, "'shape'");
-  require(strstr(head, "<f4") && shape &&
-              sscanf(shape, "'shape': (%d, %d)", rows, columns) == 2,
-          path, "not a float field");
-  size_t count = (size_t)*rows * (size_t)*columns;
-  float *at = malloc(count * sizeof *at);
-  require(at && fread(at, sizeof *at, count, file) == count, path, "too short");
-  fclose(file);
-  return at;
-}
-
 static int sample_write(const char *path) {
   enum { ROWS = 70, COLUMNS = 90 };
   static float f[ROWS][COLUMNS];
