@@ -18,6 +18,7 @@
 #include "rules/view/registry.h"
 #include "src/call/functions.h"
 #include "src/job/job.h"
+#include "src/observe/declared.h"
 #include "src/observe/report.h"
 
 // In the object that `sundog run` preloads; NULL without it.
@@ -245,6 +246,22 @@ void *sdg_function_resolve(unsigned index) {
   pthread_mutex_unlock(&lock);
   sdg_capture_leave();
   return target;
+}
+
+void sdg_function_finish(void) {
+  const sdg_rules_t *rules;
+  if (!&sundog_functions || sdg_setup_rules(&rules) != SDG_OK)
+    return;
+  for (int f = 0; f < rules->functions; f++) {
+    const sdg_function_t *function = &rules->function[f];
+    int index = sdg_function_find(function->symbol);
+    bool called = index >= 0 && atomic_load(&found[index]);
+    sdg_declared_write(function->name, called ? SDG_DECLARED_CALLED
+                                       : sdg_function_exists(function->symbol,
+                                                             function->library)
+                                           ? SDG_DECLARED_UNUSED
+                                           : SDG_DECLARED_ABSENT);
+  }
 }
 
 void sdg_function_disarm(void) {

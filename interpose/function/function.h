@@ -17,6 +17,9 @@ void *sdg_function_record(int index, void *address);
  * in the function's slot. Never NULL. */
 void *sdg_function_resolve(unsigned index);
 
+/* At exit: writes which of the functions were there and were called. */
+void sdg_function_finish(void);
+
 /* This process is not a rank: calls go to the program's functions. */
 void sdg_function_disarm(void);
 

@@ -115,6 +115,12 @@ static int object_look(struct dl_phdr_info *info, size_t bytes, void *data) {
   return 0;
 }
 
+bool sdg_function_exists(const char *name, const char *pattern) {
+  search_t search = {.name = name, .pattern = pattern};
+  dl_iterate_phdr(object_look, &search);
+  return search.found != NULL;
+}
+
 void *sdg_function_real(const char *name, const char *pattern) {
   search_t search = {.name = name, .pattern = pattern};
   dl_iterate_phdr(object_look, &search);

@@ -3,9 +3,14 @@
 #ifndef SDG_INTERPOSE_FUNCTION_REAL_H
 #define SDG_INTERPOSE_FUNCTION_REAL_H
 
+#include <stdbool.h>
+
 /* The function `name` in a loaded library whose file name matches `pattern` (""
  * : any). NULL, and SDG_E_FUNCTION_UNSEEN is reported: no library has it,
  * several have one, or calls of it do not go through the linker. */
 void *sdg_function_real(const char *name, const char *pattern);
+
+/* Whether a loaded library has it, seen or not. */
+bool sdg_function_exists(const char *name, const char *pattern);
 
 #endif

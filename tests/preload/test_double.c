@@ -345,6 +345,9 @@ void *sdg_function_record(int index, void *address) {
   return address;
 }
 
+void sdg_function_finish(void) {
+}
+
 void sdg_function_disarm(void) {
 }
 

@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 
 #include "src/base/log.h"
+#include "tools/record/declared.h"
 #include "tools/record/table.h"
 
 static int64_t max_int64(int64_t a, int64_t b) {
@@ -286,12 +287,14 @@ sdg_status_t report_read(const char *folder, report_ranks_t ranks, int asked,
         strays, strays == 1 ? "" : "es", failure);
   if (asked && status == SDG_OK)
     status = space_check(&table, folder);
+  if (asked && status == SDG_OK && table.refused > 0 && table.matched > 0)
+    status = sdg_fail(SDG_E_CALLS_REFUSED, "%" PRId64 " calls", table.refused);
+  else if (asked && status == SDG_OK)
+    status = declared_check(folder);
   if (!asked || status != SDG_OK)
     ; // reported already, or no failure
   else if (table.matched == 0)
     status = nothing_fail(folder, reports);
-  else if (table.refused > 0)
-    status = sdg_fail(SDG_E_CALLS_REFUSED, "%" PRId64 " calls", table.refused);
   else if (table.missing >= 0)
     status =
         sdg_fail(SDG_E_REPORT_LOST, "rank %d left no report", table.missing);

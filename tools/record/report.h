@@ -14,7 +14,8 @@
  * of calls by kind, and the tensor nearest to the rules. A process that
  * launched its own kernel on the host device leaves unlaunched-PID with the
  * kernel's name. A process whose calls were refused, and that did not join,
- * leaves failed-PID with the message.
+ * leaves failed-PID with the message. What became of declared functions is in
+ * functions-PID (declared.h).
  *
  * matched: tagged calls; in_full: tagged calls that every rank carried out in
  * full. halo_bytes: bytes received from other ranks. sum_bytes: bytes of the
@@ -36,6 +37,7 @@ typedef struct report_ranks {
 
 /* Reads the reports of these ranks in `folder`; prints the table of calls on
  * stderr if `verbose`. If `asked` (a split was asked for), it fails with
+ * SDG_E_FUNCTION_ABSENT if no process had a declared function;
  * SDG_E_NOTHING_MATCHED if no rank had a tagged call; SDG_E_REPORT_LOST if some
  * rank had one, and a rank's report is missing or cannot be read; SDG_E_REPORT
  * if the disk is full or the cause is unknown. In any case it fails with
