@@ -68,7 +68,9 @@ static void *refusal(sdg_refusal_t kind) {
 
 // Several threads may make an entry's first call at the same time. Each finds
 // the same addresses, and the stores are idempotent, so no lock is needed.
-void *sdg_slot_resolve(unsigned entry) {
+void *sdg_slot_resolve(unsigned entry, const char *saved) {
+  if (entry >= SDG_FUNCTIONS_PROBED)
+    return sdg_function_probe(entry - SDG_FUNCTIONS_PROBED, saved);
   if (entry >= SDG_FUNCTIONS_FIRST)
     return sdg_function_resolve(entry - SDG_FUNCTIONS_FIRST);
   sdg_load_options();

@@ -93,8 +93,9 @@ extern _Atomic(void *) sdg_slot[SDG_ENTRY_COUNT];
 extern _Atomic(void *) sdg_real[SDG_ENTRY_COUNT];
 
 /* The trampoline calls this: returns the jump target. If the library is
- * missing, the slot stays unresolved and the entry's refusal is returned. */
-void *sdg_slot_resolve(unsigned entry);
+ * missing, the slot stays unresolved and the entry's refusal is returned.
+ * saved: the call's registers, for functions of the program's own. */
+void *sdg_slot_resolve(unsigned entry, const char *saved);
 
 /* This process is not a rank: every slot that holds a probe gets the real
  * function. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "interpose/capture.h"
+#include "interpose/function/probe.h"
 #include "interpose/function/real.h"
 #include "interpose/load.h"
 #include "interpose/slot.h"
@@ -34,7 +35,8 @@ typedef struct result {
 typedef struct closure {
   const sdg_function_t *function;
   void (*real)(void);
-  void *code; // its address for the program
+  void *code; // captures a call
+  sdg_probe_layout_t layout;
   ffi_cif cif;
   ffi_type *type[SDG_ARGUMENTS_MAX];
   ffi_type record[SDG_ARGUMENTS_MAX]; // of arguments that are structs
@@ -43,6 +45,12 @@ typedef struct closure {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(void *) found[SDG_SECTIONS_MAX]; // what the program looked up
+static closure_t *closures[SDG_SECTIONS_MAX];   // before the slot is set
+
+// Routines that call sdg_function_probe with their number, 16 bytes each.
+enum { PROBE_BYTES = 16 };
+_Static_assert((int)SDG_SECTIONS_MAX == 32, "there are 32 in arch.inc");
+extern char sdg_function_probes[];
 
 int sdg_function_find(const char *name) {
   if (!&sundog_functions)
@@ -162,21 +170,49 @@ static bool child_refuses(const closure_t *closure, result_t *result) {
   return refused;
 }
 
+// What the probe of this thread's call has read; the closure reads the same.
+static _Thread_local uint64_t read_bits[SDG_ARGUMENTS_MAX];
+
+static bool probe_was_right(const closure_t *closure, void *const *value) {
+  void *read[SDG_ARGUMENTS_MAX];
+  for (int i = 0; i < closure->layout.sizes; i++)
+    read[closure->layout.size[i].argument] = &read_bits[i];
+  return sdg_probe_agrees(closure->function, &closure->layout, value, read);
+}
+
 static void closure_called(ffi_cif *cif, void *result, void **value,
                            void *user) {
   closure_t *closure = user;
   if (child_refuses(closure, result))
     return;
-  if (sdg_capture_is_foreign(NULL) ||
-      sdg_function_passes(closure->function, value) ||
-      !capture(closure, result, value))
+  if (!probe_was_right(closure, value)) {
+    (void)sdg_job_fail(sdg_fail(SDG_E_INTERNAL, "where %s gets its arguments",
+                                closure->function->name));
+    sdg_report_fail();
+    memset(result, 0xff, sizeof(result_t));
+    return;
+  }
+  if (sdg_capture_is_foreign(NULL) || !capture(closure, result, value))
     ffi_call(cif, closure->real, result, value);
+}
+
+void *sdg_function_probe(unsigned index, const char *saved) {
+  const closure_t *closure = closures[index];
+  void *value[SDG_ARGUMENTS_MAX];
+  sdg_probe_values(&closure->layout, saved, value);
+  if (!sdg_slot_disarmed() && !sdg_job_failed() &&
+      sdg_function_passes(closure->function, value))
+    return (void *)closure->real;
+  for (int i = 0; i < closure->layout.sizes; i++)
+    memcpy(&read_bits[i], value[closure->layout.size[i].argument],
+           sizeof read_bits[i]);
+  return closure->code;
 }
 
 // ---- the first call --------------------------------------------------------
 
 static sdg_status_t closure_make(const sdg_function_t *function, void *real,
-                                 void **out_code) {
+                                 closure_t **out) {
   static ffi_type *result_member[] = {&ffi_type_uint64, &ffi_type_double, NULL};
   static ffi_type result_type = {.type = FFI_TYPE_STRUCT,
                                  .elements = result_member};
@@ -197,7 +233,8 @@ static sdg_status_t closure_make(const sdg_function_t *function, void *real,
                     "no code can be made for calls of '%s': does this system "
                     "forbid memory that is executable?",
                     function->name);
-  *out_code = closure->code;
+  sdg_probe_layout(function, &closure->layout);
+  *out = closure;
   return SDG_OK;
 }
 
@@ -219,7 +256,7 @@ static const sdg_function_t *declared(const char *symbol) {
 static void *target_make(unsigned index) {
   const char *name = sundog_functions.row[index].name;
   const sdg_function_t *function = sdg_job_asked() ? declared(name) : NULL;
-  void *real = atomic_load(&found[index]), *code = NULL;
+  void *real = atomic_load(&found[index]);
   if (!real)
     real = sdg_function_real(name, function ? function->library : "");
   if (!real) {
@@ -231,8 +268,8 @@ static void *target_make(unsigned index) {
   if (!function || sdg_slot_disarmed())
     return real;
   sdg_load_watch_fork();
-  if (closure_make(function, real, &code) == SDG_OK)
-    return code;
+  if (closure_make(function, real, &closures[index]) == SDG_OK)
+    return sdg_function_probes + PROBE_BYTES * index;
   sdg_report_fail();
   return (void *)nothing;
 }

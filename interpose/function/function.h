@@ -20,6 +20,11 @@ void *sdg_function_resolve(unsigned index);
 /* At exit: writes which of the functions were there and were called. */
 void sdg_function_finish(void);
 
+/* A call of declared function `index`, whose registers lie at `saved` as
+ * sdg_resolve (interpose/arch.inc) has saved them: returns where it goes, the
+ * function itself or the closure that may split it. */
+void *sdg_function_probe(unsigned index, const char *saved);
+
 /* This process is not a rank: calls go to the program's functions. */
 void sdg_function_disarm(void);
 

@@ -11,6 +11,7 @@ enum {
   SDG_FUNCTIONS_VERSION = 1,
   /* Numbers of functions at sundog_resolve; smaller ones are entries. */
   SDG_FUNCTIONS_FIRST = 0x8000,
+  SDG_FUNCTIONS_PROBED = 0xC000, /* calls of those that are declared */
 };
 
 typedef struct sdg_functions_row {
