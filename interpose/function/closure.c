@@ -16,6 +16,7 @@
 #include "rules/file/function/function.h"
 #include "rules/file/setup.h"
 #include "rules/function/call.h"
+#include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
 #include "src/call/functions.h"
 #include "src/job/job.h"
@@ -117,12 +118,14 @@ typedef struct pending {
   result_t *result;
 } pending_t;
 
-static void invoke(const sdg_function_call_t *call, void *const *value) {
+static void invoke(const sdg_function_call_t *call, void *const *value,
+                   bool keeps) {
   const pending_t *pending = call->user;
   void *copy[SDG_ARGUMENTS_MAX];
+  result_t unkept;
   memcpy(copy, value, (size_t)call->function->arguments * sizeof *copy);
-  ffi_call(&pending->closure->cif, pending->closure->real, pending->result,
-           copy);
+  ffi_call(&pending->closure->cif, pending->closure->real,
+           keeps ? pending->result : &unkept, copy);
 }
 
 // True: the call was carried out, or refused.
@@ -141,6 +144,12 @@ static bool capture(closure_t *closure, result_t *result, void **value) {
   if (status == SDG_OK) {
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
     refused = done && call.refused;
+    if (done && !refused && call.result) { // of the runtime: no call was made
+      refused = true;
+      status = sdg_fail(SDG_E_CUDA, "%s: %s", closure->function->name,
+                        sdg_vendor_text(SDG_STREAM_GIVEN, call.result));
+      sdg_report_fail();
+    }
   } else {
     sdg_report_fail();
   }

@@ -264,6 +264,15 @@ bool sdg_function_passes(const sdg_function_t *function, void *const *value) {
   return shape && sdg_tag_passes(&shape->key[0], SDG_FAMILY_FUNCTION);
 }
 
+int sdg_function_alias(const sdg_call_t *call) {
+  for (int i = 0; i < call->operands; i++)
+    for (int k = 0; call->operand[i].is_output && k < call->operands; k++)
+      if (!call->operand[k].is_output &&
+          call->operand[k].data == call->operand[i].data)
+        return i;
+  return -1;
+}
+
 static sdg_status_t integers_read(sdg_function_call_t *io) {
   for (int a = 0; a < io->function->arguments; a++) {
     const sdg_argument_t *argument = &io->function->argument[a];

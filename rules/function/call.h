@@ -15,9 +15,10 @@ typedef struct sdg_function_call {
   /* Of arguments that are integers, whether given by address or not; others are
    * 0. */
   int64_t integer[SDG_ARGUMENTS_MAX];
-  /* Calls the function with other arguments. What it returns becomes what the
-   * program's call returns. */
-  void (*invoke)(const struct sdg_function_call *call, void *const *value);
+  /* Calls the function with other arguments. keeps: what it returns becomes
+   * what the program's call returns. */
+  void (*invoke)(const struct sdg_function_call *call, void *const *value,
+                 bool keeps);
   void *user; /* of invoke */
 } sdg_function_call_t;
 
@@ -47,6 +48,8 @@ int sdg_function_dim(const sdg_function_t *function, sdg_dim_t dim);
 /* The dimension of a tensor that is dimension `d` of its operand; -1: the
  * tensor does not have it. */
 int sdg_function_extent_at(const sdg_function_t *function, int tensor, int d);
+/* An output at the address of an input; -1: none lies there. */
+int sdg_function_alias(const sdg_call_t *call);
 bool sdg_function_is_result(const sdg_function_t *function, int tensor);
 
 #endif

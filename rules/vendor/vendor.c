@@ -92,6 +92,8 @@ int sdg_cublas_status(sdg_vendor_class_t kind) {
 const char *sdg_vendor_text(sdg_stream_kind_t library, int status) {
   if (library == SDG_STREAM_CUDNN)
     return sdg_cudnn_get()->cudnnGetErrorString((cudnnStatus_t)status);
+  if (library == SDG_STREAM_GIVEN)
+    return sdg_vendor_get()->cudaGetErrorString((cudaError_t)status);
   const sdg_cublas_t *cublas = sdg_cublas_get();
   return cublas ? cublas->cublasGetStatusString((cublasStatus_t)status)
                 : "an error of cuBLASLt";

@@ -210,10 +210,12 @@ static sdg_status_t result_parse(const sdg_location_t *location,
   return SDG_OK;
 }
 
-static sdg_status_t copy_parse(const sdg_function_draft_t *draft, bool *out) {
+// "yes" or "no"
+static sdg_status_t yes_parse(const sdg_function_draft_t *draft, int key,
+                              bool *out) {
   static const char *const words[] = {"no", "yes"};
   sdg_location_t location;
-  const char *text = value_of(draft, SDG_FUNCTION_COPY, &location);
+  const char *text = value_of(draft, key, &location);
   int which = 0;
   if (*text)
     SDG_TRY(sdg_choice_parse(&location, text, "value", words, 2, &which));
@@ -321,7 +323,8 @@ sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
   SDG_TRY(offset_parse(&location, text, out));
   text = value_of(draft, SDG_FUNCTION_RESULT, &location);
   SDG_TRY(result_parse(&location, text, out));
-  SDG_TRY(copy_parse(draft, &out->copies));
+  SDG_TRY(yes_parse(draft, SDG_FUNCTION_COPY, &out->copies));
+  SDG_TRY(yes_parse(draft, SDG_FUNCTION_PURE, &out->pure));
   SDG_TRY(stream_parse(draft, out));
   for (int a = 0; a < out->arguments; a++)
     out->argument[a].is_size = depends_on(out, a);

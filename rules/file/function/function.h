@@ -101,6 +101,7 @@ typedef struct sdg_function {
     sdg_function_combine_t combine;
   } result[SDG_RESULTS_MAX];
   bool copies;  /* it gets a copy of what it reads and writes */
+  bool pure;    /* it may be called several times in place of once */
   int stream;   /* the argument; -1: none */
   bool on_host; /* no stream: it has computed when it returns */
 } sdg_function_t;

@@ -14,6 +14,7 @@
  *   heap   the fields are in memory of malloc
  *   fork   a process made by fork takes a step, too
  *   null   rank 1 gives no field
+ *   alias  rank 1 gives a field that is read and written
  *   time   rank 1 has another time step
  *   rows   rank 1 says that it has more rows than it has
  *   leave  rank 1 ends early */
@@ -118,9 +119,10 @@ int main(int argc, char **argv) {
     }
   }
   for (int step = 0; step < steps; step++) {
-    returned += step_by(is("null") && odd ? NULL : u, v, w,
-                        is("rows") && odd ? 1000 * rows : rows, columns,
-                        is("time") && odd ? 0.2 : 0.1);
+    returned +=
+        step_by(is("null") && odd ? NULL : u, v, is("alias") && odd ? u : w,
+                is("rows") && odd ? 1000 * rows : rows, columns,
+                is("time") && odd ? 0.2 : 0.1);
     wave_force(w, 0, &zero, &rows, &columns, 0.01f);
     wave_energy(w, rows, columns, &total, &largest);
     fprintf(stderr, "%.4f %.4f\n", total, largest);
