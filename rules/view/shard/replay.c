@@ -32,7 +32,10 @@ static const char record_magic[8] = "capture";
 
 static unsigned why_not(const sdg_call_t *call, const sdg_plan_entry_t *entry) {
   return (entry->ran ? 0u : COLD) |
-         (sdg_family_is(call->family, SDG_FAMILY_REPLAYS) ? 0u : HOST) |
+         (sdg_family_is(call->family, SDG_FAMILY_REPLAYS) &&
+                  !entry->plan->on_host
+              ? 0u
+              : HOST) |
          (entry->plan->helds > 0 ? HELD : 0u) | (entry->boxes ? VALUES : 0u);
 }
 
