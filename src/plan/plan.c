@@ -199,10 +199,15 @@ sdg_status_t sdg_plan_strided(sdg_plan_t *plan, const sdg_box_t *box,
       .operand = SDG_SLAB_SCRATCH, .elem_bytes = elem_bytes, .box = *box};
   memcpy(slab.nesting, nesting, sizeof slab.nesting);
   memcpy(slab.stride, stride, sizeof slab.stride);
-  size_t elements = sdg_box_empty(box) ? 0 : 1;
-  for (int d = 0; d < box->dims && elements; d++)
-    elements +=
-        (size_t)(box->dim[d].hi - box->dim[d].lo - 1) * (size_t)stride[d];
+  size_t elements = sdg_box_empty(box) ? 0 : 1, lines = 0;
+  for (int d = 0; d < box->dims && elements; d++) {
+    size_t extent = (size_t)(box->dim[d].hi - box->dim[d].lo);
+    size_t span = extent * (size_t)stride[d];
+    elements += (extent - 1) * (size_t)stride[d];
+    lines = extent > 1 && span > lines ? span : lines;
+  }
+  // Whoever works there may write all of the last line, with its gap.
+  elements = lines > elements ? lines : elements;
   slab.offset_bytes = scratch_take(plan, elements * (size_t)elem_bytes);
   return slab_add(plan, &slab, out_slab);
 }
@@ -325,14 +330,15 @@ typedef struct form {
   int elem_bytes;
 } form_t;
 
-// A message is sent in place if its elements are contiguous in memory;
-// otherwise it is packed first.
+// A message is sent in place if its elements are contiguous in memory and stay
+// as they are; otherwise it is packed first.
 static sdg_status_t send_add(sdg_plan_t *plan, const sdg_message_t *message,
                              int from, const form_t *form) {
   size_t offset;
   size_t bytes =
       (size_t)sdg_box_count(&message->box) * (size_t)form->elem_bytes;
-  if (box_contiguous(&plan->slab[from], &message->box, form->order, &offset))
+  if (!plan->packs &&
+      box_contiguous(&plan->slab[from], &message->box, form->order, &offset))
     return parcel_add(plan, true, message->peer, from, offset, bytes);
   int packed;
   SDG_TRY(sdg_plan_packed(plan, &message->box, form->order, form->elem_bytes,

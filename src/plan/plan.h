@@ -143,6 +143,9 @@ typedef struct sdg_plan {
   /* The axes of the communicator for the reductions that are added next, under
    * the same rules. A plan may reduce over several sets of axes. */
   sdg_axes_t reduce_axes;
+  /* Messages that are added next are packed even if they are contiguous: once a
+   * lane has joined the communication lane, it may write what they were. */
+  bool packs;
   sdg_slab_t *slab;
   int slabs;
   sdg_step_t *step;

@@ -49,6 +49,18 @@ static int copies(const made_t *m, int step) {
   return m->plan->step[step].copies;
 }
 
+// Three rows of six elements, 200 apart.
+START_TEST(scratch_with_gaps_has_the_last_gap) {
+  sdg_plan_t *plan = plan_create();
+  static const int64_t stride[SDG_DIMS_MAX] = {200, 1};
+  sdg_box_t box = rows(2, 5);
+  int slab;
+  REQUIRE(!sdg_plan_strided(plan, &box, stride, stride, 4, &slab));
+  REQUIRE(plan->scratch_bytes >= 3 * 200 * 4);
+  sdg_plan_destroy(plan);
+}
+END_TEST
+
 START_TEST(copies_into_strips_are_one_group) {
   made_t m = make();
   for (int i = 0; i < 3; i++)
@@ -131,6 +143,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("copies");
   TCase *cases = tcase_create("copies");
+  tcase_add_test(cases, scratch_with_gaps_has_the_last_gap);
   tcase_add_test(cases, copies_into_strips_are_one_group);
   tcase_add_test(cases, copies_of_other_shapes_are_apart);
   tcase_add_test(cases, a_copy_of_what_another_wrote_comes_after_it);
