@@ -4,6 +4,11 @@
 #include "rules/function/maker.h"
 #include "src/job/cost.h"
 
+static bool is_read(const sdg_function_maker_t *m, int index) {
+  const sdg_operand_t *operand = &m->call->operand[index];
+  return !operand->is_output || operand->is_updated;
+}
+
 // ---- which elements are wrong after the first call -------------------------
 
 // Whether the function takes an end of the rank's range for an end of the
@@ -47,14 +52,14 @@ static int strips_of(const sdg_function_maker_t *m, int rank,
 // ---- whether to repair -----------------------------------------------------
 
 // An output without a dimension in which strips lie would be written by each
-// of them; what is updated in place would be updated twice.
+// of them.
 static bool outputs_allow(const sdg_function_maker_t *m) {
   for (int i = 0; i < m->call->operands; i++) {
     const sdg_operand_t *operand = &m->call->operand[i];
     int tensor = sdg_function_tensor_of(m->function, i);
     if (!operand->is_output)
       continue;
-    if (operand->is_updated || sdg_function_is_combined(m, i))
+    if (sdg_function_is_combined(m, i))
       return false;
     for (int d = 0; d < operand->dims; d++)
       if (reach_in(m, d) != 0 &&
@@ -78,11 +83,12 @@ static double repair_us(const sdg_function_maker_t *m, const sdg_box_t *want,
   for (int s = 0; s < strips; s++) {
     sdg_box_t around = sdg_function_around(m->function, lead, &want[s]);
     for (int i = 0; i < m->call->operands; i++) {
-      bool out = m->call->operand[i].is_output;
+      const sdg_operand_t *operand = &m->call->operand[i];
       if (!sdg_function_extends(m, i))
         continue;
-      copies += out ? 2 : 1; // saved and stored, or assembled
-      bytes += bytes_in(m, i, out ? &want[s] : &around) * (out ? 2 : 1);
+      copies += operand->is_output ? 2 : 1; // assembled or saved, and stored
+      bytes += bytes_in(m, i, is_read(m, i) ? &around : &want[s]);
+      bytes += operand->is_output ? bytes_in(m, i, &want[s]) : 0;
     }
   }
   return (double)(copies + strips) * cost->launch_us +
@@ -133,10 +139,6 @@ bool sdg_function_repairs(const sdg_function_maker_t *m,
 
 // ---- the steps -------------------------------------------------------------
 
-static bool is_read(const sdg_function_maker_t *m, int index) {
-  return !m->call->operand[index].is_output;
-}
-
 // Whether a piece has this operand in scratch: an output of a strip, or an
 // input of which the strip does not have just what the rank has.
 static bool is_apart(const sdg_function_maker_t *m,
@@ -152,46 +154,77 @@ static sdg_status_t strip_open(sdg_function_maker_t *m, const sdg_box_t *want) {
   for (int i = 0; i < m->call->operands; i++) {
     sdg_box_t own = sdg_function_box(m, i, &m->own);
     sdg_box_t box = sdg_function_box(m, i, &around);
-    if (!is_read(m, i) || !sdg_box_equal(&own, &box))
+    if (m->call->operand[i].is_output || !sdg_box_equal(&own, &box))
       SDG_TRY(sdg_function_scratch(m, i, piece));
   }
   return SDG_OK;
 }
 
+// The first call overwrites what is updated in place: its messages are copied
+// before that.
 static sdg_status_t messages_add(sdg_function_maker_t *m, int index) {
   int into[SDG_FUNCTION_PIECES], intos = 0;
   for (int p = 1; p < m->state->pieces; p++)
     if (is_apart(m, &m->state->piece[p], index))
       into[intos++] = m->state->piece[p].slab[index];
-  return sdg_function_fetch(m, index, into, intos);
+  m->plan->packs = m->call->operand[index].is_updated;
+  sdg_status_t status = sdg_function_fetch(m, index, into, intos);
+  m->plan->packs = false;
+  return status;
 }
 
-// Between the program's output and a strip: before the first call, to save
-// what the strip's call may leave as it is; after it, to store.
-static sdg_status_t outputs_copy(sdg_function_maker_t *m, int p,
-                                 const sdg_box_t *want, bool saves) {
+static sdg_status_t exchange(sdg_function_maker_t *m) {
+  bool updates = false;
   for (int i = 0; i < m->call->operands; i++) {
-    int strip = m->state->piece[p].slab[i], own = m->own_slab[i];
+    if (is_read(m, i) && sdg_function_extends(m, i))
+      SDG_TRY(messages_add(m, i));
+    updates |= m->call->operand[i].is_updated;
+  }
+  if (updates)
+    SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
+  return sdg_plan_exchange(m->plan);
+}
+
+// What the first call overwrites: of an output, the elements that a strip's
+// call may leave as they are; of what is updated, all that a strip reads.
+static sdg_status_t outputs_save(sdg_function_maker_t *m, int p,
+                                 const sdg_box_t *want) {
+  for (int i = 0; i < m->call->operands; i++) {
+    const sdg_operand_t *operand = &m->call->operand[i];
+    int strip = m->state->piece[p].slab[i];
     sdg_box_t box = sdg_function_box(m, i, want);
-    if (m->call->operand[i].is_output)
-      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, saves ? own : strip,
-                            saves ? strip : own, NULL, &box, SDG_COPY_STRIP));
+    if (operand->is_updated)
+      SDG_TRY(sdg_function_own(m, i, strip, SDG_COPY_STRIP));
+    else if (operand->is_output)
+      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->own_slab[i], strip, NULL,
+                            &box, SDG_COPY_STRIP));
   }
   return SDG_OK;
 }
 
-typedef sdg_status_t (*each_t)(sdg_function_maker_t *m, int index, int into);
-
-static sdg_status_t own_copy(sdg_function_maker_t *m, int index, int into) {
-  return sdg_function_own(m, index, into, SDG_COPY_STRIP);
+static sdg_status_t outputs_store(sdg_function_maker_t *m, int p,
+                                  const sdg_box_t *want) {
+  for (int i = 0; i < m->call->operands; i++) {
+    sdg_box_t box = sdg_function_box(m, i, want);
+    if (m->call->operand[i].is_output)
+      SDG_TRY(sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->state->piece[p].slab[i],
+                            m->own_slab[i], NULL, &box, SDG_COPY_STRIP));
+  }
+  return SDG_OK;
 }
 
-// Does something for every input that a strip has in scratch.
-static sdg_status_t inputs_each(sdg_function_maker_t *m, each_t each) {
-  for (int p = 1; p < m->state->pieces; p++)
-    for (int i = 0; i < m->call->operands; i++)
-      if (is_read(m, i) && is_apart(m, &m->state->piece[p], i))
-        SDG_TRY(each(m, i, m->state->piece[p].slab[i]));
+// Fills what a strip has of inputs in scratch: with the rank's own elements, or
+// with those that have been received.
+static sdg_status_t inputs_fill(sdg_function_maker_t *m, int p, bool own) {
+  for (int i = 0; i < m->call->operands; i++) {
+    int strip = m->state->piece[p].slab[i];
+    if (!is_read(m, i) || !is_apart(m, &m->state->piece[p], i))
+      continue;
+    if (!own)
+      SDG_TRY(sdg_function_land(m, i, strip));
+    else if (!m->call->operand[i].is_updated)
+      SDG_TRY(sdg_function_own(m, i, strip, SDG_COPY_STRIP));
+  }
   return SDG_OK;
 }
 
@@ -202,19 +235,18 @@ sdg_status_t sdg_function_repair(sdg_function_maker_t *m) {
   SDG_TRY(sdg_function_piece_add(m, &m->own, &first));
   for (int s = 0; s < strips; s++)
     SDG_TRY(strip_open(m, &want[s]));
-  for (int i = 0; i < m->call->operands; i++)
-    if (is_read(m, i) && sdg_function_extends(m, i))
-      SDG_TRY(messages_add(m, i));
-  SDG_TRY(sdg_plan_exchange(m->plan));
+  SDG_TRY(exchange(m));
   for (int s = 0; s < strips; s++)
-    SDG_TRY(outputs_copy(m, 1 + s, &want[s], true));
+    SDG_TRY(outputs_save(m, 1 + s, &want[s]));
   SDG_TRY(sdg_plan_call(m->plan, SDG_FUNCTION_CALL));
-  SDG_TRY(inputs_each(m, own_copy));
+  for (int s = 0; s < strips; s++)
+    SDG_TRY(inputs_fill(m, 1 + s, true));
   SDG_TRY(sdg_plan_join(m->plan, SDG_LANE_MAIN));
-  SDG_TRY(inputs_each(m, sdg_function_land));
+  for (int s = 0; s < strips; s++)
+    SDG_TRY(inputs_fill(m, 1 + s, false));
   for (int s = 0; s < strips; s++)
     SDG_TRY(sdg_plan_call(m->plan, SDG_FUNCTION_CALL + 1 + s));
   for (int s = 0; s < strips; s++)
-    SDG_TRY(outputs_copy(m, 1 + s, &want[s], false));
+    SDG_TRY(outputs_store(m, 1 + s, &want[s]));
   return SDG_OK;
 }

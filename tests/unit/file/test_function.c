@@ -213,6 +213,8 @@ START_TEST(a_fault_is_named) {
       {"sum t", "total t", SDG_E_RULES_WORD},
       {"sum t", "sum u", SDG_E_RULES_WORD},
       {"result = sum t", "border = round", SDG_E_RULES_WORD},
+      {"result = sum t", "pure = often", SDG_E_RULES_WORD},
+      {"result = sum t", "pure = yes\npure = no", SDG_E_RULES_TWICE},
       {"result = sum t", "offset = u H", SDG_E_RULES_WORD},
       {"result = sum t", "offset = row0", SDG_E_RULES_SYNTAX},
       {"result = sum t", "stream = none", SDG_E_RULES_TWICE},
@@ -237,6 +239,7 @@ START_TEST(what_is_updated_in_place_needs_a_copy) {
   ck_assert_int_eq((int)changed_load("reach = H:0 W:2\nresult = sum t",
                                      "reach = H:1\ncopy = yes"),
                    0);
+  ck_assert_int_eq((int)changed_load("result = sum t", "pure = yes"), 0);
 }
 END_TEST
 
