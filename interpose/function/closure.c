@@ -11,6 +11,7 @@
 #include "interpose/capture.h"
 #include "interpose/function/probe.h"
 #include "interpose/function/real.h"
+#include "interpose/function/structs.h"
 #include "interpose/load.h"
 #include "interpose/slot.h"
 #include "rules/file/function/function.h"
@@ -128,13 +129,20 @@ static void invoke(const sdg_function_call_t *call, void *const *value,
            keeps ? pending->result : &unkept, copy);
 }
 
+// -1, or no number.
+static void result_refuse(const closure_t *closure, result_t *result) {
+  size_t bytes = closure->cif.rtype->size;
+  memset(result, 0xff, bytes > 8 ? bytes : 8);
+}
+
 // True: the call was carried out, or refused.
 static bool capture(closure_t *closure, result_t *result, void **value) {
   pending_t pending = {closure, result};
   sdg_function_call_t function = {.function = closure->function,
                                   .value = value,
                                   .invoke = invoke,
-                                  .user = &pending};
+                                  .user = &pending,
+                                  .returned = result};
   // In the whole view call.memory stays NULL: the calls that the function makes
   // itself are followed, each by what it uses.
   sdg_call_t call;
@@ -157,7 +165,7 @@ static bool capture(closure_t *closure, result_t *result, void **value) {
     // The function may have no status to return: later calls of the CUDA
     // runtime fail, so that nobody takes old values for results.
     (void)sdg_job_fail(status == SDG_OK ? SDG_E_FUNCTION : status);
-    memset(result, 0xff, sizeof *result); // -1, or no number
+    result_refuse(closure, result);
   }
   sdg_capture_leave();
   if (sdg_job_disarmed())
@@ -173,7 +181,7 @@ static bool child_refuses(const closure_t *closure, result_t *result) {
   bool refused = sdg_job_child(closure->function->name) != SDG_OK;
   if (refused) {
     sdg_report_fail();
-    memset(result, 0xff, sizeof *result);
+    result_refuse(closure, result);
   }
   sdg_capture_leave();
   return refused;
@@ -225,16 +233,26 @@ static sdg_status_t closure_make(const sdg_function_t *function, void *real,
   static ffi_type *result_member[] = {&ffi_type_uint64, &ffi_type_double, NULL};
   static ffi_type result_type = {.type = FFI_TYPE_STRUCT,
                                  .elements = result_member};
+  ffi_type *returned = &result_type;
+  const char *wrong = sdg_function_struct_wrong(function);
+  if (wrong)
+    return sdg_fail(SDG_E_FUNCTION_UNSEEN,
+                    "'%s': the libffi in sundog passes '%s' wrongly: a struct "
+                    "of integers and then floating numbers in the place of the "
+                    "sixth integer. Another libffi may not",
+                    function->name, wrong);
   closure_t *closure;
   SDG_TRY(SDG_ALLOCATE(closure, 1, "a closure"));
   closure->function = function;
   memcpy(&closure->real, &real, sizeof closure->real);
   for (int a = 0; a < function->arguments; a++)
     closure->type[a] = argument_type(closure, a);
+  if (function->returned.number.bytes)
+    returned = type_of(function->returned.number);
   ffi_closure *made = ffi_closure_alloc(sizeof *made, &closure->code);
   if (!made ||
       ffi_prep_cif(&closure->cif, FFI_DEFAULT_ABI,
-                   (unsigned)function->arguments, &result_type,
+                   (unsigned)function->arguments, returned,
                    closure->type) != FFI_OK ||
       ffi_prep_closure_loc(made, &closure->cif, closure_called, closure,
                            closure->code) != FFI_OK)

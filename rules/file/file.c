@@ -249,7 +249,7 @@ sdg_status_t sdg_drafts_function(const sdg_drafts_t *drafts, int index,
     const sdg_section_t *section = &drafts->draft[i].section;
     for (int k = 0; k < section->splits && concerns(section, function); k++)
       SDG_TRY(sdg_function_check_split(&location, function, section->name,
-                                       section->split[k].dim));
+                                       section->view, section->split[k].dim));
   }
   return SDG_OK;
 }

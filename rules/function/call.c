@@ -44,6 +44,10 @@ bool sdg_function_is_result(const sdg_function_t *function, int tensor) {
   return false;
 }
 
+bool sdg_function_has_results(const sdg_function_t *function) {
+  return function->results > 0 || function->returned.number.bytes > 0;
+}
+
 // ---- tensors and operands --------------------------------------------------
 
 static bool is_input(const sdg_function_t *function, int tensor) {
@@ -76,9 +80,7 @@ static sdg_role_t role_of(const sdg_function_t *function, int tensor) {
   return is_input(function, tensor) ? SDG_ROLE_X : SDG_ROLE_Y;
 }
 
-// The vendor's name of a type; where it has none, that of one as large: such
-// elements are only moved.
-static sdg_type_t type_of(sdg_number_t element) {
+sdg_type_t sdg_function_type(sdg_number_t element) {
   switch (element.kind) {
   case 'h':
     return CUDNN_DATA_HALF;
@@ -138,7 +140,13 @@ static sdg_status_t layout_read(const sdg_function_t *function, int tensor,
       return not_positive(function, tensor, "a stride", stride);
     if (__builtin_mul_overflow(packed, extent, &packed))
       return not_positive(function, tensor, "the number of elements", 0);
+    // In the whole view every rank has the tensor of one rank.
+    if (!sdg_setup_is_whole())
+      extent -= t->ghost[i].before + t->ghost[i].behind;
     io->extent[d] = extent;
+    if (io->extent[d] < 1)
+      return not_positive(function, tensor, "an extent without its ghosts",
+                          io->extent[d]);
     io->stride[d] = stride;
   }
   return SDG_OK;
@@ -159,7 +167,7 @@ static sdg_status_t shape_fill(shape_t *shape) {
         .descriptor = &shape->key[i],
         .descriptor_at = SDG_NOWHERE,
         .data_at = SDG_NOWHERE,
-        .type = type_of(t->element),
+        .type = sdg_function_type(t->element),
         .elem_bytes = t->element.bytes,
         .dims = dims_of(function),
     };
@@ -226,7 +234,7 @@ static sdg_status_t shape_get(const sdg_function_t *function,
 
 // ---- calls -----------------------------------------------------------------
 
-static int64_t integer_read(sdg_number_t number, const void *at) {
+int64_t sdg_function_integer(sdg_number_t number, const void *at) {
   uint64_t bits = 0;
   memcpy(&bits, at, (size_t)number.bytes); // little endian
   int unused = 64 - 8 * number.bytes;
@@ -246,7 +254,7 @@ static bool integer_get(const sdg_argument_t *argument, const void *value,
   if (argument->by_reference)
     memcpy(&at, value, sizeof at);
   if (at)
-    *out = integer_read(argument->number[0], at);
+    *out = sdg_function_integer(argument->number[0], at);
   return at != NULL;
 }
 

@@ -20,6 +20,9 @@ typedef struct sdg_function_call {
   void (*invoke)(const struct sdg_function_call *call, void *const *value,
                  bool keeps);
   void *user; /* of invoke */
+  /* Room for what it returns: an integer or address of 8 bytes, or a floating
+   * number. */
+  void *returned;
 } sdg_function_call_t;
 
 static inline const sdg_function_call_t *
@@ -51,5 +54,12 @@ int sdg_function_extent_at(const sdg_function_t *function, int tensor, int d);
 /* An output at the address of an input; -1: none lies there. */
 int sdg_function_alias(const sdg_call_t *call);
 bool sdg_function_is_result(const sdg_function_t *function, int tensor);
+/* Whether numbers over all elements are combined over the ranks. */
+bool sdg_function_has_results(const sdg_function_t *function);
+/* The integer at an address. */
+int64_t sdg_function_integer(sdg_number_t number, const void *at);
+/* The vendor's name of a type; where it has none, that of one as large: such
+ * elements are only moved. */
+sdg_type_t sdg_function_type(sdg_number_t element);
 
 #endif

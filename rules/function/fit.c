@@ -44,9 +44,11 @@ sdg_status_t sdg_function_fit(const sdg_function_call_t *call,
   for (int t = 0; t < function->tensors; t++)
     for (int i = 0; i < function->tensor[t].dims; i++) {
       int d = sdg_function_dim(function, function->tensor[t].dim[i]);
+      int64_t wanted = sdg_box_length(piece, d) +
+                       function->tensor[t].ghost[i].before +
+                       function->tensor[t].ghost[i].behind;
       if (!sdg_function_is_result(function, t))
-        SDG_TRY(extent_fit(function, t, i, sdg_box_length(piece, d), set,
-                           io_integer));
+        SDG_TRY(extent_fit(function, t, i, wanted, set, io_integer));
     }
   return SDG_OK;
 }

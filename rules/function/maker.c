@@ -3,8 +3,10 @@
 #include "rules/function/maker.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules/function/fit.h"
+#include "src/job/job.h"
 
 // ---- boxes -----------------------------------------------------------------
 
@@ -13,7 +15,8 @@ static sdg_range_t range_around(const sdg_function_t *function,
                                 sdg_range_t range) {
   sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_FUNCTION, d, lead->dims);
   int64_t extent = sdg_placement_extent(lead, d), reach = function->reach[dim];
-  if (!sdg_placement_splits(lead, d) || reach == 0)
+  if (!sdg_placement_splits(lead, d) || reach == 0 ||
+      sdg_function_ghosts(function, dim) > 0) // which are in the tensors
     return range;
   if (reach == SDG_REACH_ALL)
     return (sdg_range_t){0, extent};
@@ -69,6 +72,33 @@ bool sdg_function_extends(const sdg_function_maker_t *m, int index) {
 
 // ---- pieces ----------------------------------------------------------------
 
+static sdg_status_t number_check(const sdg_function_t *function, int argument,
+                                 int64_t value) {
+  sdg_number_t number = function->argument[argument].number[0];
+  int64_t written = 0;
+  memcpy(&written, &value, (size_t)number.bytes); // little endian
+  return sdg_function_integer(number, &written) == value
+             ? SDG_OK
+             : sdg_fail(SDG_E_FUNCTION_PIECE,
+                        "%s: '%s' has %d bytes, and %lld does not fit into it",
+                        function->name, function->argument[argument].name,
+                        number.bytes, (long long)value);
+}
+
+// Other ranks do not know the numbers of this one, so that a wrong one ends the
+// job.
+static sdg_status_t numbers_check(const sdg_function_maker_t *m,
+                                  const sdg_function_piece_t *piece) {
+  const sdg_function_call_t *c = sdg_function_call_of(m->call);
+  sdg_status_t status = SDG_OK;
+  for (int a = 0; a < m->function->arguments && status == SDG_OK; a++)
+    if (piece->changed >> a & 1)
+      status = number_check(m->function, a, piece->integer[a]);
+    else if (piece->offset[a])
+      status = number_check(m->function, a, c->integer[a] + piece->offset[a]);
+  return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
+}
+
 sdg_status_t sdg_function_piece_add(sdg_function_maker_t *m,
                                     const sdg_box_t *box,
                                     sdg_function_piece_t **out) {
@@ -87,7 +117,7 @@ sdg_status_t sdg_function_piece_add(sdg_function_maker_t *m,
   for (int i = 0; i < m->call->operands; i++)
     piece->slab[i] = m->own_slab[i];
   *out = piece;
-  return SDG_OK;
+  return numbers_check(m, piece);
 }
 
 sdg_status_t sdg_function_scratch(sdg_function_maker_t *m, int index,
@@ -104,7 +134,7 @@ sdg_status_t sdg_function_scratch(sdg_function_maker_t *m, int index,
 
 // ---- messages --------------------------------------------------------------
 
-static void periods_get(const sdg_function_maker_t *m, int64_t *out) {
+void sdg_function_periods(const sdg_function_maker_t *m, int64_t *out) {
   const sdg_placement_t *lead = &m->tagging->placement[0];
   for (int d = 0; d < lead->dims; d++) {
     sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_FUNCTION, d, lead->dims);
@@ -119,7 +149,7 @@ sdg_status_t sdg_function_fetch(sdg_function_maker_t *m, int index,
   sdg_fetch_t *fetch = &m->fetch[index];
   int64_t period[SDG_DIMS_MAX] = {0};
   sdg_box_t *need;
-  periods_get(m, period);
+  sdg_function_periods(m, period);
   SDG_TRY(SDG_ALLOCATE(need, m->tagging->ranks, "boxes of %d ranks",
                        m->tagging->ranks));
   for (int r = 0; r < m->tagging->ranks; r++) {

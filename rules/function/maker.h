@@ -25,6 +25,8 @@ typedef struct sdg_function_state {
   int pieces;
   sdg_function_piece_t piece[SDG_FUNCTION_PIECES];
   int result[SDG_OPERANDS_MAX]; /* slab that combines it; -1: its own */
+  int returned;                 /* slab that combines what is returned */
+  double weight; /* of a mean: this rank's part of all elements */
 } sdg_function_state_t;
 
 /* The sub-calls of a plan: the function on piece i is SDG_FUNCTION_CALL + i. */
@@ -46,6 +48,7 @@ typedef struct sdg_function_maker {
   sdg_function_state_t *state;
   sdg_box_t own;                       /* of the lead */
   bool extends;                        /* some rank needs more than its own */
+  bool fills;                          /* ghosts of the program's tensors */
   int own_slab[SDG_OPERANDS_MAX];      /* the program's memory */
   sdg_fetch_t fetch[SDG_OPERANDS_MAX]; /* of inputs that extend */
 } sdg_function_maker_t;
@@ -80,6 +83,17 @@ sdg_status_t sdg_function_own(sdg_function_maker_t *m, int index, int into,
                               sdg_copy_kind_t kind) SDG_MUST_CHECK;
 sdg_status_t sdg_function_land(sdg_function_maker_t *m, int index,
                                int into) SDG_MUST_CHECK;
+
+/* The periods of the dimensions that wrap; 0 for others. */
+void sdg_function_periods(const sdg_function_maker_t *m, int64_t *out);
+
+/* Adds the steps that combine the ranks' results. */
+sdg_status_t sdg_function_combine(sdg_function_maker_t *m) SDG_MUST_CHECK;
+/* Copies results to the slabs that combine them (upload), or back. Returns the
+ * vendor's status. */
+int sdg_function_results_copy(const sdg_function_state_t *state,
+                              const sdg_call_t *call, const sdg_exec_t *exec,
+                              bool upload);
 
 /* ---- repair ---------------------------------------------------------------
  *

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "rules/function/ghost.h"
 #include "rules/function/maker.h"
 #include "rules/place/same_split.h"
 #include "src/base/vendor.h"
@@ -21,6 +22,14 @@ static bool reads(const sdg_function_maker_t *m, int index) {
 static sdg_status_t operand_open(sdg_function_maker_t *m, int index,
                                  sdg_function_piece_t *piece) {
   sdg_box_t own = sdg_function_box(m, index, &m->own);
+  if (sdg_ghosts_filled(m->call, m->tagging, index)) {
+    int64_t period[SDG_DIMS_MAX] = {0};
+    sdg_function_periods(m, period);
+    SDG_TRY(sdg_ghosts_open(m->plan, m->call, m->tagging, period, index,
+                            &m->fetch[index]));
+    m->own_slab[index] = piece->slab[index] = m->fetch[index].into;
+    return SDG_OK;
+  }
   if (sdg_function_is_combined(m, index) || !sdg_function_extends(m, index))
     return SDG_OK;
   SDG_TRY(sdg_function_scratch(m, index, piece));
@@ -35,7 +44,7 @@ static sdg_status_t operands_bring(sdg_function_maker_t *m,
                                    sdg_function_piece_t *piece) {
   for (int i = 0; i < m->call->operands; i++)
     SDG_TRY(operand_open(m, i, piece));
-  if (!m->extends)
+  if (!m->extends && !m->fills)
     return SDG_OK;
   SDG_TRY(sdg_plan_exchange(m->plan));
   for (int i = 0; i < m->call->operands; i++)
@@ -66,38 +75,6 @@ static sdg_status_t extend(sdg_function_maker_t *m) {
   return outputs_keep(m, piece);
 }
 
-// ---- results ---------------------------------------------------------------
-
-static sdg_combine_t combine_of(const sdg_function_t *function, int tensor) {
-  for (int r = 0; r < function->results; r++)
-    if (function->result[r].tensor == tensor)
-      return function->result[r].combine == SDG_FUNCTION_MAX ? SDG_COMBINE_MAX
-             : function->result[r].combine == SDG_FUNCTION_MIN
-                 ? SDG_COMBINE_MIN
-                 : SDG_COMBINE_SUM;
-  return SDG_COMBINE_SUM;
-}
-
-// Combines the ranks' numbers in packed scratch: the program's may lie in the
-// memory of the host.
-static sdg_status_t results_combine(sdg_function_maker_t *m) {
-  m->plan->reduce_axes = sdg_placement_axes(&m->tagging->placement[0]);
-  for (int i = 0; i < m->call->operands; i++) {
-    const sdg_operand_t *operand = &m->call->operand[i];
-    sdg_box_t box = sdg_operand_box(operand);
-    if (sdg_function_is_combined(m, i))
-      SDG_TRY(sdg_plan_packed(m->plan, &box, sdg_operand_nesting(operand),
-                              operand->elem_bytes, &m->state->result[i]));
-  }
-  SDG_TRY(sdg_plan_call(m->plan, SDG_FUNCTION_UPLOAD));
-  for (int i = 0; i < m->call->operands; i++)
-    if (sdg_function_is_combined(m, i))
-      SDG_TRY(sdg_plan_reduce(
-          m->plan, m->state->result[i], m->call->operand[i].type,
-          combine_of(m->function, sdg_function_tensor_of(m->function, i))));
-  return sdg_plan_call(m->plan, SDG_FUNCTION_DOWNLOAD);
-}
-
 // ---- the plan --------------------------------------------------------------
 
 static bool any_offset(const sdg_function_maker_t *m) {
@@ -118,8 +95,8 @@ static sdg_status_t steps_make(sdg_function_maker_t *m, bool repairs) {
     SDG_TRY(sdg_plan_operand(m->plan, m->call, i, &own, &m->own_slab[i]));
   }
   SDG_TRY(repairs ? sdg_function_repair(m) : extend(m));
-  if (m->function->results > 0)
-    SDG_TRY(results_combine(m));
+  if (sdg_function_has_results(m->function))
+    SDG_TRY(sdg_function_combine(m));
   return m->function->on_host ? sdg_plan_call(m->plan, SDG_FUNCTION_WAIT)
                               : SDG_OK;
 }
@@ -129,21 +106,26 @@ static sdg_status_t plan_make(sdg_function_maker_t *m) {
   bool repairs = m->extends && sdg_function_repairs(m, &price);
   SDG_TRY(sdg_plan_create(repairs      ? "repair"
                           : m->extends ? "extend"
+                          : m->fills   ? "ghosts"
                                        : "part",
                           &m->plan));
   m->plan->why = repairs ? "the function is pure: it works in place, and again "
                            "on the elements at inner borders"
+                 : m->fills ? "the elements of other ranks come into the "
+                              "ghosts of the program's tensors"
                  : m->extends
                      ? "the function works on the piece with the elements "
                        "around it that its own see"
                      : "no element sees those of another rank";
   m->plan->price = price;
-  m->plan->axes = m->extends ? m->tagging->axes : 0;
+  m->plan->axes = m->extends || m->fills ? m->tagging->axes : 0;
   SDG_TRY(SDG_ALLOCATE(m->state, 1, "a plan"));
   m->plan->state = m->state;
   m->plan->state_destroy = free;
   m->plan->run = sdg_function_run;
-  m->plan->on_host = m->function->on_host;
+  m->plan->on_host =
+      m->function->on_host || m->function->returned.number.bytes > 0;
+  m->plan->on_host_as_operands = true;
   return steps_make(m, repairs);
 }
 
@@ -176,7 +158,7 @@ static sdg_status_t memory_check(const sdg_call_t *call) {
 // all ranks.
 static sdg_status_t alias_check(const sdg_function_maker_t *m) {
   int alias = sdg_function_alias(m->call);
-  if (!m->extends || alias < 0)
+  if ((!m->extends && !m->fills) || alias < 0)
     return SDG_OK;
   int tensor = sdg_function_tensor_of(m->function, alias);
   return sdg_job_fail(sdg_fail(
@@ -199,8 +181,11 @@ sdg_status_t sdg_function_plan(const sdg_call_t *call,
   for (int i = 0; i < call->operands; i++)
     m.extends |=
         !sdg_function_is_combined(&m, i) && sdg_function_extends(&m, i);
+  for (int i = 0; i < call->operands; i++)
+    m.fills |= sdg_ghosts_filled(call, tagging, i);
   SDG_TRY(alias_check(&m));
-  if (!m.extends && !any_offset(&m) && m.function->results == 0)
+  if (!m.extends && !m.fills && !any_offset(&m) &&
+      !sdg_function_has_results(m.function))
     return sdg_literal_plan(out_plan);
   sdg_status_t status = plan_make(&m);
   for (int i = 0; i < call->operands; i++)

@@ -89,8 +89,49 @@ static sdg_status_t tensor_place(const sdg_call_t *call, int index,
   return SDG_OK;
 }
 
+static sdg_status_t lacks_fail(const sdg_call_t *call, int tensor, int d) {
+  const sdg_function_t *function = sdg_function_call_of(call)->function;
+  int lead = sdg_function_tensor_of(function, 0);
+  return sdg_fail(
+      SDG_E_FUNCTION,
+      "%s: '%s' has %s, which is split, and '%s', which sections match, does "
+      "not have it",
+      call->entry_name,
+      function->argument[function->tensor[tensor].argument].name,
+      sdg_tagging_name(call->family, call->operand[0].dims, d),
+      function->argument[function->tensor[lead].argument].name);
+}
+
+// A dimension that the lead does not have has an extent of 1 on every rank,
+// which is not a row of each.
+static sdg_status_t lead_place(const sdg_call_t *call, sdg_tagging_t *io) {
+  const sdg_function_t *function = sdg_function_call_of(call)->function;
+  const sdg_operand_t *operand = &call->operand[0];
+  int lead = sdg_function_tensor_of(function, 0);
+  sdg_split_t split[SDG_DIMS_MAX] = {{0}};
+  bool lacks = false;
+  for (int d = 0; d < operand->dims; d++) {
+    if (sdg_function_extent_at(function, lead, d) >= 0) {
+      split[d] = io->placement[0].split[d];
+      continue;
+    }
+    bool splits = sdg_placement_splits(&io->placement[0], d);
+    lacks |= splits;
+    for (int t = 0; t < function->tensors && splits; t++)
+      if (sdg_function_extent_at(function, t, d) >= 0)
+        return lacks_fail(call, t, d);
+  }
+  if (!lacks)
+    return SDG_OK;
+  sdg_placement_fini(&io->placement[0]);
+  return sdg_place_vector(
+      call, sdg_tag_vector(operand->descriptor, operand->generation), split,
+      NULL, &io->placement[0]);
+}
+
 sdg_status_t sdg_function_place(const sdg_call_t *call,
                                 sdg_tagging_t *io_tagging) {
+  SDG_TRY(lead_place(call, io_tagging));
   for (int i = 1; i < call->operands; i++)
     if (call->operand[i].role == SDG_ROLE_FIELD)
       SDG_TRY(tensor_place(call, i, io_tagging));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls the function on the pieces of a plan, and moves its results.
+// Calls the function on the pieces of a plan.
 #include <cuda_runtime_api.h>
 #include <string.h>
 
@@ -38,7 +38,8 @@ static void arguments_make(const sdg_function_piece_t *piece,
   }
   for (int i = 0; i < call->operands; i++) {
     int a = function->tensor[sdg_function_tensor_of(function, i)].argument;
-    if (sdg_function_is_result(function, sdg_function_tensor_of(function, i)))
+    if (sdg_function_is_result(function, sdg_function_tensor_of(function, i)) ||
+        function->tensor[sdg_function_tensor_of(function, i)].has_ghosts)
       continue;
     out->address[a] = sdg_exec_address(exec, piece->slab[i]);
     out->value[a] = &out->address[a];
@@ -47,27 +48,6 @@ static void arguments_make(const sdg_function_piece_t *piece,
 
 static int wait_for(const sdg_exec_t *exec) {
   return (int)sdg_vendor_get()->cudaStreamSynchronize(exec->stream);
-}
-
-// Between the program's memory, which may be the host's, and the slab in which
-// the ranks' values are combined.
-static int results_copy(const sdg_function_state_t *state,
-                        const sdg_call_t *call, const sdg_exec_t *exec,
-                        bool upload) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
-  for (int i = 0; i < call->operands; i++) {
-    if (state->result[i] < 0)
-      continue;
-    void *own = call->operand[i].data;
-    void *slab = sdg_exec_address(exec, state->result[i]);
-    size_t bytes = sdg_operand_access(&call->operand[i], true, true).width;
-    cudaError_t got =
-        cuda->cudaMemcpyAsync(upload ? slab : own, upload ? own : slab, bytes,
-                              cudaMemcpyDefault, exec->stream);
-    if (got != cudaSuccess)
-      return (int)got;
-  }
-  return 0;
 }
 
 // A function on the host must not begin before the copies that it reads, and
@@ -92,7 +72,8 @@ int sdg_function_run(void *user, int index, const sdg_call_t *call,
     return wait_for(exec);
   case SDG_FUNCTION_UPLOAD:
   case SDG_FUNCTION_DOWNLOAD:
-    return results_copy(state, call, exec, index == SDG_FUNCTION_UPLOAD);
+    return sdg_function_results_copy(state, call, exec,
+                                     index == SDG_FUNCTION_UPLOAD);
   default:
     return piece_call(state, index - SDG_FUNCTION_CALL, call, exec);
   }

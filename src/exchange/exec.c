@@ -277,6 +277,21 @@ static sdg_status_t captured_memory(const sdg_plan_t *plan,
   return SDG_OK;
 }
 
+// Whether sub-calls may use scratch on the host.
+static bool scratch_is_managed(const sdg_plan_t *plan, const sdg_call_t *call) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  bool managed = plan->on_host;
+  for (int i = 0; plan->on_host_as_operands && i < call->operands && !managed;
+       i++) {
+    struct cudaPointerAttributes is = {.type = cudaMemoryTypeUnregistered};
+    if (cuda->cudaPointerGetAttributes(&is, call->operand[i].data) !=
+        cudaSuccess)
+      (void)cuda->cudaGetLastError(); // the error is not the program's
+    managed = is.type != cudaMemoryTypeDevice;
+  }
+  return managed;
+}
+
 static sdg_status_t exec_open(const sdg_plan_t *plan, const sdg_call_t *call,
                               cudaStream_t stream, const sdg_exec_how_t *how,
                               sdg_exec_t *out) {
@@ -285,7 +300,8 @@ static sdg_status_t exec_open(const sdg_plan_t *plan, const sdg_call_t *call,
   if (how->room) {
     SDG_TRY(captured_memory(plan, how->room, &scratch, &kept));
   } else {
-    SDG_TRY(sdg_scratch_get(plan->on_host ? SDG_SCRATCH_HOST : SDG_SCRATCH_CALL,
+    SDG_TRY(sdg_scratch_get(scratch_is_managed(plan, call) ? SDG_SCRATCH_HOST
+                                                           : SDG_SCRATCH_CALL,
                             plan->scratch_bytes, &scratch));
     if (!kept)
       SDG_TRY(sdg_scratch_get(SDG_SCRATCH_KEPT, plan->kept_bytes, &kept));

@@ -10,7 +10,7 @@ bool sdg_combine_type(sdg_type_t type, ncclDataType_t *out_type) {
     ncclDataType_t nccl;
   } rows[] = {
       {0, ncclFloat32}, {1, ncclFloat64}, {2, ncclFloat16},  {3, ncclInt8},
-      {4, ncclInt32},   {6, ncclUint8},   {9, ncclBfloat16},
+      {4, ncclInt32},   {6, ncclUint8},   {9, ncclBfloat16}, {10, ncclInt64},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     if (rows[i].type == type) {

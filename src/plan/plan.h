@@ -155,6 +155,8 @@ typedef struct sdg_plan {
   int parcels;
   size_t scratch_bytes, kept_bytes;
   bool on_host; /* scratch is managed memory: sub-calls use it on the host */
+  /* The same at a call one of whose operands is in managed or pinned memory. */
+  bool on_host_as_operands;
   sdg_held_t held[SDG_HELD_MAX];
   int helds;
   sdg_share_t *share; /* whole view only; owned */

@@ -9,7 +9,7 @@
 
 #include "rules/file/word.h"
 
-enum { SDG_EXPRESSION_STEPS = 16 };
+enum { SDG_EXPRESSION_STEPS = 32 };
 
 /* In postfix order. */
 typedef struct sdg_expression_step {

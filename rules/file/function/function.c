@@ -99,22 +99,41 @@ static sdg_status_t item_parse(const sdg_location_t *location, sdg_word_t item,
   return sdg_dim_parse(location, name, out_dim);
 }
 
+// "2", "all", or, in front and behind, "0:1".
+static bool reach_number(sdg_word_t value, int64_t *out_before,
+                         int64_t *out_behind) {
+  const char *colon = memchr(value.at, ':', (size_t)value.length);
+  int first = colon ? (int)(colon - value.at) : value.length;
+  sdg_word_t second = {value.at + first + 1, value.length - first - 1};
+  *out_before = *out_behind = SDG_REACH_ALL;
+  if (sdg_word_is(value, "all"))
+    return true;
+  if (!sdg_word_number((sdg_word_t){value.at, first}, out_before))
+    return false;
+  *out_behind = *out_before;
+  return (!colon || sdg_word_number(second, out_behind)) &&
+         *out_before <= INT32_MAX && *out_behind <= INT32_MAX;
+}
+
 static sdg_status_t reach_parse(const sdg_location_t *location,
                                 const char *text, sdg_function_t *io) {
   sdg_word_t item, value;
   sdg_dim_t dim;
+  int64_t before, behind;
   while (sdg_word_next(&text, " \t,", &item)) {
-    int64_t reach = SDG_REACH_ALL;
     SDG_TRY(item_parse(location, item, &dim, &value));
-    if (!sdg_word_is(value, "all") &&
-        (!sdg_word_number(value, &reach) || reach > INT32_MAX))
+    if (!reach_number(value, &before, &behind))
       return sdg_location_fail(location, SDG_E_RULES_VALUE,
                                "'%.*s': reach is a number of elements, as "
-                               "H:2, or all",
+                               "H:2, two of them, in front and behind, as "
+                               "H:0:1, or all",
                                item.length, item.at);
     for (int d = 0; d < SDG_DIM_COUNT; d++)
-      if (dim == SDG_DIM_COUNT || d == (int)dim)
-        io->reach[d] = reach;
+      if (dim == SDG_DIM_COUNT || d == (int)dim) {
+        io->reach[d] = before > behind ? before : behind;
+        io->sees[d].before = before;
+        io->sees[d].behind = behind;
+      }
   }
   return SDG_OK;
 }
@@ -168,44 +187,6 @@ static sdg_status_t offset_parse(const sdg_location_t *location,
                                "more than %d offsets", SDG_OFFSETS_MAX);
     io->offset[io->offsets].argument = index;
     SDG_TRY(sdg_dim_parse(location, dim, &io->offset[io->offsets++].dim));
-  }
-  return SDG_OK;
-}
-
-// "sum total, max biggest"
-static sdg_status_t result_parse(const sdg_location_t *location,
-                                 const char *text, sdg_function_t *io) {
-  static const char *const words[] = {[SDG_FUNCTION_SUM] = "sum",
-                                      [SDG_FUNCTION_MAX] = "max",
-                                      [SDG_FUNCTION_MIN] = "min"};
-  sdg_word_t item;
-  while (sdg_word_next(&text, ",", &item)) {
-    char line[128], word[16];
-    const char *rest = line;
-    sdg_word_t how = {rest, 0}, name = {rest, 0};
-    int which;
-    snprintf(line, sizeof line, "%.*s", item.length, item.at);
-    if (!sdg_word_next(&rest, " \t", &how) ||
-        !sdg_word_next(&rest, " \t", &name))
-      return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
-                               "'%s': write sum, max or min and an "
-                               "argument",
-                               line);
-    snprintf(word, sizeof word, "%.*s", how.length, how.at);
-    SDG_TRY(sdg_choice_parse(location, word, "kind of result", words,
-                             sizeof words / sizeof *words, &which));
-    int index = sdg_function_argument(io, name);
-    int tensor = index < 0 ? -1 : io->argument[index].tensor;
-    if (tensor < 0 || io->argument[index].use != SDG_ARGUMENT_OUT)
-      return sdg_location_fail(location, SDG_E_RULES_WORD,
-                               "'%.*s' is not the name of an argument that is "
-                               "out and has a tensor",
-                               name.length, name.at);
-    if (io->results == SDG_RESULTS_MAX)
-      return sdg_location_fail(location, SDG_E_RULES_VALUE,
-                               "more than %d results", SDG_RESULTS_MAX);
-    io->result[io->results].tensor = tensor;
-    io->result[io->results++].combine = (sdg_function_combine_t)which;
   }
   return SDG_OK;
 }
@@ -282,6 +263,13 @@ static sdg_status_t function_check(const sdg_location_t *location,
                                "is",
                                function->argument[a].name);
   for (int r = 0; r < function->results; r++)
+    if (function->result[r].combine == SDG_FUNCTION_MEAN && !function->on_host)
+      return sdg_location_fail(
+          location, SDG_E_RULES_VALUE,
+          "function '%s' has a mean, and computes on a stream: a mean needs "
+          "'stream = none'. Let it write a sum",
+          function->name);
+  for (int r = 0; r < function->results; r++)
     if (function->tensor[function->result[r].tensor].dims > 0)
       return sdg_location_fail(
           location, SDG_E_RULES_VALUE,
@@ -322,47 +310,11 @@ sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
   text = value_of(draft, SDG_FUNCTION_OFFSET, &location);
   SDG_TRY(offset_parse(&location, text, out));
   text = value_of(draft, SDG_FUNCTION_RESULT, &location);
-  SDG_TRY(result_parse(&location, text, out));
+  SDG_TRY(sdg_results_parse(&location, text, out));
   SDG_TRY(yes_parse(draft, SDG_FUNCTION_COPY, &out->copies));
   SDG_TRY(yes_parse(draft, SDG_FUNCTION_PURE, &out->pure));
   SDG_TRY(stream_parse(draft, out));
   for (int a = 0; a < out->arguments; a++)
     out->argument[a].is_size = depends_on(out, a);
   return function_check(&head, out);
-}
-
-sdg_status_t sdg_function_check_split(const sdg_location_t *location,
-                                      const sdg_function_t *function,
-                                      const char *section, sdg_dim_t dim) {
-  int64_t reach = function->reach[dim];
-  bool has = false, updates = false;
-  for (int t = 0; t < function->tensors; t++) {
-    updates |= function->argument[function->tensor[t].argument].use ==
-               SDG_ARGUMENT_INOUT;
-    for (int i = 0; i < function->tensor[t].dims; i++)
-      has |= function->tensor[t].dim[i] == dim;
-  }
-  if (!has || reach == 0)
-    return SDG_OK;
-  if (reach == SDG_REACH_UNSAID)
-    return sdg_location_fail(
-        location, SDG_E_RULES_VALUE,
-        "section '%s' splits %s, and `reach` of function '%s' does not say %s",
-        section, sdg_dim_name(dim), function->name, sdg_dim_name(dim));
-  if (function->results > 0)
-    return sdg_location_fail(
-        location, SDG_E_RULES_VALUE,
-        "function '%s' has a result over all elements and a reach in %s, "
-        "which section '%s' splits: the elements around a piece would count "
-        "twice",
-        function->name, sdg_dim_name(dim), section);
-  return !updates || function->copies
-             ? SDG_OK
-             : sdg_location_fail(
-                   location, SDG_E_RULES_VALUE,
-                   "function '%s' has an inout argument and a reach in %s, "
-                   "which section '%s' splits: what it has overwritten already "
-                   "would decide. Write 'copy = yes' if it may work on a copy "
-                   "with other elements around it",
-                   function->name, sdg_dim_name(dim), section);
 }

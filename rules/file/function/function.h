@@ -60,6 +60,12 @@ typedef struct sdg_function_tensor {
   sdg_expression_t extent[SDG_FUNCTION_DIMS];
   bool strided;
   sdg_expression_t stride[SDG_FUNCTION_DIMS]; /* elements */
+  /* Elements in front of the piece and behind it that are others': ghosts. They
+   * count in `extent`. */
+  struct {
+    int64_t before, behind;
+  } ghost[SDG_FUNCTION_DIMS];
+  bool ghosts_said, has_ghosts;
 } sdg_function_tensor_t;
 
 /* How far an element of a result sees along a dimension, in elements. */
@@ -77,6 +83,7 @@ typedef enum sdg_function_combine {
   SDG_FUNCTION_SUM,
   SDG_FUNCTION_MAX,
   SDG_FUNCTION_MIN,
+  SDG_FUNCTION_MEAN, /* by the number of elements that each rank has */
 } sdg_function_combine_t;
 
 typedef struct sdg_function {
@@ -88,7 +95,10 @@ typedef struct sdg_function {
   sdg_argument_t argument[SDG_ARGUMENTS_MAX];
   int tensors;
   sdg_function_tensor_t tensor[SDG_OPERANDS_MAX];
-  int64_t reach[SDG_DIM_COUNT]; /* or SDG_REACH_... */
+  int64_t reach[SDG_DIM_COUNT]; /* or SDG_REACH_...; the larger of both sides */
+  struct {
+    int64_t before, behind; /* if reach is a number */
+  } sees[SDG_DIM_COUNT];
   sdg_border_t border[SDG_DIM_COUNT];
   int offsets; /* arguments that say where the first element is in the whole */
   struct {
@@ -100,6 +110,10 @@ typedef struct sdg_function {
     int tensor;
     sdg_function_combine_t combine;
   } result[SDG_RESULTS_MAX];
+  struct {
+    sdg_number_t number; /* bytes 0: nothing is known of what it returns */
+    sdg_function_combine_t combine;
+  } returned;   /* a value that is combined over all elements */
   bool copies;  /* it gets a copy of what it reads and writes */
   bool pure;    /* it may be called several times in place of once */
   int stream;   /* the argument; -1: none */
@@ -136,12 +150,12 @@ void sdg_function_draft_fini(sdg_function_draft_t *draft);
 sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
                                 sdg_function_t *out) SDG_MUST_CHECK;
 
-/* Whether the function can be split along a dimension, by section `section`:
- * its reach there is said, and fits its results and what it updates in place.
- */
+/* Whether the function can be split along a dimension, by a section and its
+ * view: its reach there is said, and fits its results, what it updates in
+ * place, and in the shard view its ghosts. */
 sdg_status_t sdg_function_check_split(const sdg_location_t *location,
                                       const sdg_function_t *function,
-                                      const char *section,
+                                      const char *section, sdg_view_t view,
                                       sdg_dim_t dim) SDG_MUST_CHECK;
 
 /* ---- parts of sdg_function_parse ------------------------------------------
@@ -151,11 +165,17 @@ sdg_status_t sdg_function_check_split(const sdg_location_t *location,
 sdg_status_t sdg_arguments_parse(const sdg_location_t *location,
                                  const char *text,
                                  sdg_function_t *io) SDG_MUST_CHECK;
-/* "u v: float [rows columns] strides [ld 1]; f: double [H=rows]". `dims` are
+/* "u v: float [rows columns] strides [ld 1]; f: double [H=rows + 2] ghosts
+ * [1]". `dims` are
  * the names of a tensor's dimensions where it gives none. */
 sdg_status_t sdg_tensors_parse(const sdg_location_t *location, const char *text,
                                const sdg_dim_t *dim, int dims,
                                sdg_function_t *io) SDG_MUST_CHECK;
+/* "sum total, max largest, mean return double" */
+sdg_status_t sdg_results_parse(const sdg_location_t *location, const char *text,
+                               sdg_function_t *io) SDG_MUST_CHECK;
+/* The most ghosts on one side that a tensor has in a dimension. */
+int64_t sdg_function_ghosts(const sdg_function_t *function, sdg_dim_t dim);
 /* The argument with this name, -1 if there is none. */
 int sdg_function_argument(const sdg_function_t *function, sdg_word_t name);
 /* The type that a word of C names: "unsigned", "size_t", "double". False for

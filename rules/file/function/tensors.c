@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the tensors of a function: names, element type, extents, strides.
+// Reads the tensors of a function: names, element type, extents, strides,
+// ghosts.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -146,6 +147,54 @@ static sdg_status_t strides_parse(const sdg_location_t *location,
   return SDG_OK;
 }
 
+// "1" or "0:1": on each side, or in front and behind.
+static bool ghost_number(sdg_word_t item, int64_t *out_before,
+                         int64_t *out_behind) {
+  const char *colon = memchr(item.at, ':', (size_t)item.length);
+  int first = colon ? (int)(colon - item.at) : item.length;
+  sdg_word_t second = {item.at + first + 1, item.length - first - 1};
+  if (!sdg_word_number((sdg_word_t){item.at, first}, out_before))
+    return false;
+  *out_behind = *out_before;
+  return (!colon || sdg_word_number(second, out_behind)) &&
+         *out_before <= INT32_MAX && *out_behind <= INT32_MAX;
+}
+
+static sdg_status_t ghosts_parse(const sdg_location_t *location,
+                                 sdg_word_t text, sdg_function_tensor_t *io) {
+  sdg_word_t item;
+  int count = 0;
+  for (; item_next(&text, &item) && count < io->dims; count++) {
+    int64_t *before = &io->ghost[count].before;
+    if (!ghost_number(item, before, &io->ghost[count].behind))
+      return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                               "'%.*s': ghosts are a number of elements on "
+                               "each side, as 1, or two of them, as 0:1",
+                               item.length, item.at);
+    io->has_ghosts |= *before > 0 || io->ghost[count].behind > 0;
+  }
+  if (count != io->dims || item.length > 0)
+    return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                             "a tensor of %d extents needs as many numbers of "
+                             "ghosts",
+                             io->dims);
+  io->ghosts_said = true;
+  return SDG_OK;
+}
+
+int64_t sdg_function_ghosts(const sdg_function_t *function, sdg_dim_t dim) {
+  int64_t most = 0;
+  for (int t = 0; t < function->tensors; t++)
+    for (int i = 0; i < function->tensor[t].dims; i++) {
+      const sdg_function_tensor_t *tensor = &function->tensor[t];
+      if (tensor->dim[i] != dim)
+        continue;
+      most = tensor->ghost[i].before > most ? tensor->ghost[i].before : most;
+      most = tensor->ghost[i].behind > most ? tensor->ghost[i].behind : most;
+    }
+  return most;
+}
+
 static bool element_named(sdg_word_t word, sdg_number_t *out) {
   if (sdg_word_is(word, "half"))
     *out = (sdg_number_t){'h', 2};
@@ -205,7 +254,7 @@ static sdg_status_t tensor_give(const sdg_location_t *location,
   return SDG_OK;
 }
 
-// "u v: float [rows columns] strides [ld 1]"
+// "u v: float [rows columns] strides [ld 1] ghosts [1 0]"
 static sdg_status_t tensor_parse(const sdg_location_t *location,
                                  const char *text, const sdg_dim_t *dim,
                                  int dims, sdg_function_t *io) {
@@ -220,18 +269,25 @@ static sdg_status_t tensor_parse(const sdg_location_t *location,
   SDG_TRY(element_parse(location, &text, &tensor.element));
   SDG_TRY(brackets_take(location, &text, "extents", &inside));
   SDG_TRY(extents_parse(location, inside, dim, dims, io, &tensor));
-  const char *rest = text;
-  if (sdg_word_next(&rest, "[", &word)) {
-    if (!sdg_word_is(word, "strides"))
+  for (const char *rest = text; sdg_word_next(&rest, " \t[", &word);
+       rest = text) {
+    bool ghosts = sdg_word_is(word, "ghosts");
+    if (!ghosts && !sdg_word_is(word, "strides"))
       return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
                                "'%.*s' behind the extents: only 'strides "
-                               "[...]' may follow",
+                               "[...]' and 'ghosts [...]' may follow",
                                word.length, word.at);
+    if (ghosts ? tensor.ghosts_said : tensor.strided)
+      return sdg_location_fail(location, SDG_E_RULES_TWICE,
+                               "a tensor has '%.*s' twice", word.length,
+                               word.at);
     text = strchr(text, '[');
     if (!text)
       text = "";
-    SDG_TRY(brackets_take(location, &text, "strides", &inside));
-    SDG_TRY(strides_parse(location, inside, io, &tensor));
+    SDG_TRY(
+        brackets_take(location, &text, ghosts ? "ghosts" : "strides", &inside));
+    SDG_TRY(ghosts ? ghosts_parse(location, inside, &tensor)
+                   : strides_parse(location, inside, io, &tensor));
   }
   return tensor_give(location, names, &tensor, io);
 }

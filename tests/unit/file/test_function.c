@@ -117,7 +117,8 @@ END_TEST
   "arguments = struct {double int} p, unsigned  long row0, stream\n"
 #define TENSORS                                                                \
   "tensor = u: float [rows columns]\n"                                         \
-  "tensor = w: double [W=columns H=rows + 2] strides [rows + 4  1]\n"          \
+  "tensor = w: double [W=columns H=rows + 2] strides [rows + 4  1] "           \
+  "ghosts [0 2:0]\n"                                                           \
   "tensor = t: int [3]\n"
 #define BODY ARGUMENTS TENSORS "dims = H W\nreach = H:0 W:2\n"
 
@@ -148,6 +149,10 @@ START_TEST(a_section_is_read) {
   ck_assert_int_eq(f->tensors, 3);
   ck_assert_int_eq((int)f->tensor[1].dim[0], SDG_DIM_W);
   ck_assert(f->tensor[1].strided && !f->tensor[0].strided);
+  ck_assert(f->tensor[1].has_ghosts && !f->tensor[0].ghosts_said);
+  ck_assert_int_eq(f->tensor[1].ghost[1].before, 2);
+  ck_assert_int_eq(f->tensor[1].ghost[1].behind, 0);
+  ck_assert_int_eq(sdg_function_ghosts(f, SDG_DIM_H), 2);
   ck_assert_int_eq(f->tensor[2].dims, 0);
   ck_assert_int_eq(f->tensor[2].count, 3);
   ck_assert_int_eq(f->reach[SDG_DIM_W], 2);
@@ -203,6 +208,12 @@ START_TEST(a_fault_is_named) {
       {"[W=columns H", "[M=columns H", SDG_E_RULES_VALUE},
       {"strides [rows + 4  1]", "strides [1]", SDG_E_RULES_VALUE},
       {"strides", "stride", SDG_E_RULES_SYNTAX},
+      {"ghosts [0 2:0]", "ghosts [2]", SDG_E_RULES_VALUE},
+      {"ghosts [0 2:0]", "ghosts [0 2:]", SDG_E_RULES_VALUE},
+      {"ghosts [0 2:0]", "ghosts [0 -1]", SDG_E_RULES_VALUE},
+      {"ghosts [0 2:0]", "strides [1 1]", SDG_E_RULES_TWICE},
+      {" ghosts [0 2:0]", "", SDG_E_RULES_VALUE}, // rows + 2, and H is split
+      {"t: int [3]", "t: short [3]", SDG_E_RULES_VALUE},
       {"t: int [3]", "t: int [0]", SDG_E_RULES_VALUE},
       {"t: int [3]", "t: int [rows columns]", SDG_E_RULES_VALUE},
       {"\ntensor = t: int [3]", "", SDG_E_RULES_WORD},
@@ -210,7 +221,18 @@ START_TEST(a_fault_is_named) {
       {"reach = H:0", "reach = H:2", SDG_E_RULES_VALUE},
       {"reach = H:0 W:2", "reach = W:2", SDG_E_RULES_VALUE},
       {"reach = H:0 W:2", "", SDG_E_RULES_SYNTAX},
+      {"reach = H:0 W:2", "reach = H:0:1:1", SDG_E_RULES_VALUE},
+      {"reach = H:0 W:2", "reach = H:0:", SDG_E_RULES_VALUE},
       {"sum t", "total t", SDG_E_RULES_WORD},
+      {"sum t", "mean t", SDG_E_RULES_VALUE},
+      {"sum t", "sum t max t", SDG_E_RULES_SYNTAX},
+      {"sum t", "sum t, max t", SDG_E_RULES_TWICE},
+      {"sum t", "sum return", SDG_E_RULES_WORD},
+      {"sum t", "sum return void", SDG_E_RULES_WORD},
+      {"sum t", "sum return short", SDG_E_RULES_VALUE},
+      {"sum t", "max return unsigned", SDG_E_RULES_VALUE},
+      {"sum t", "mean return long", SDG_E_RULES_VALUE},
+      {"sum t", "sum return int, max return int", SDG_E_RULES_TWICE},
       {"sum t", "sum u", SDG_E_RULES_WORD},
       {"result = sum t", "border = round", SDG_E_RULES_WORD},
       {"result = sum t", "pure = often", SDG_E_RULES_WORD},
@@ -231,13 +253,104 @@ START_TEST(a_fault_is_named) {
 }
 END_TEST
 
+// A section with these lines, and `split = H`.
+static int section_load(const char *arguments, const char *tensor,
+                        const char *rest) {
+  char text[1024];
+  sdg_rules_t rules;
+  snprintf(text, sizeof text,
+           "[function f]\narguments = %s, int rows, int columns\ntensor = %s\n"
+           "%s\n%s\nstream = none\n" SPLIT,
+           arguments, tensor, strchr(tensor, '=') ? "" : "dims = H", rest);
+  sdg_status_t status = text_load(text, &rules);
+  if (status == SDG_OK)
+    sdg_rules_fini(&rules);
+  return (int)status;
+}
+
 START_TEST(what_is_updated_in_place_needs_a_copy) {
-  ck_assert_int_eq((int)changed_load("result = sum t", ""), 0);
+  ck_assert_int_eq(section_load("inout u", "u: float [rows]", "reach = 0"), 0);
+  ck_assert_int_eq(section_load("inout u", "u: float [rows]", "reach = H:1"),
+                   SDG_E_RULES_VALUE);
   ck_assert_int_eq(
-      (int)changed_load("reach = H:0 W:2\nresult = sum t", "reach = H:1"),
-      SDG_E_RULES_VALUE);
-  ck_assert_int_eq((int)changed_load("reach = H:0 W:2\nresult = sum t",
-                                     "reach = H:1\ncopy = yes"),
+      section_load("inout u", "u: float [rows]", "reach = H:1\ncopy = yes"), 0);
+}
+END_TEST
+
+START_TEST(a_result_by_its_value_has_a_type) {
+  sdg_rules_t rules;
+  ck_assert_int_eq((int)text_load("[function f]\narguments = in u, int rows, "
+                                  "out w\ntensor = u w: float [rows]\n"
+                                  "dims = H\nreach = 0\nstream = none\n"
+                                  "result = mean return double\n" SPLIT,
+                                  &rules),
+                   0);
+  ck_assert_int_eq(rules.function[0].returned.number.bytes, 8);
+  ck_assert_int_eq((int)rules.function[0].returned.combine, SDG_FUNCTION_MEAN);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
+// Ghosts need room for what the function sees, on the sides that it sees.
+START_TEST(ghosts_have_room_for_the_reach) {
+  static const struct {
+    const char *arguments, *tensor, *reach;
+    sdg_status_t status;
+  } rows[] = {
+      {"in u, out w", "u w: float [rows + 2] ghosts [1]", "reach = H:1", 0},
+      {"in u, out w", "u w: float [rows + 2] ghosts [1]", "reach = H:2",
+       SDG_E_RULES_VALUE},
+      {"in u, out w", "u w: float [rows + 2] ghosts [1]", "reach = H:all",
+       SDG_E_RULES_VALUE},
+      {"in u, out w", "u w: float [rows + 2]", "reach = H:1",
+       SDG_E_RULES_VALUE},
+      {"in u, out w", "u w: float [rows + 2] ghosts [0]", "reach = H:0", 0},
+      // Faces of cells: one more than there are cells.
+      {"in u, out w", "u: float [rows + 1] ghosts [0:1]; w: float [rows]",
+       "reach = H:0:1", 0},
+      {"in u, out w", "u: float [rows + 1] ghosts [0:1]; w: float [rows]",
+       "reach = H:1", SDG_E_RULES_VALUE},
+      {"in u, out w", "w: float [rows + 1] ghosts [0:1]; u: float [rows]",
+       "reach = H:1", SDG_E_RULES_VALUE},
+      {"in u, out w",
+       "w: float [rows + 1] ghosts [0:1]; u: float [rows] ghosts [0]",
+       "reach = H:1", 0},
+      {"inout u", "u: float [rows + 2] ghosts [1]", "reach = H:1",
+       SDG_E_RULES_VALUE},
+      {"inout u", "u: float [rows + 2] ghosts [1]", "reach = H:1\ncopy = yes",
+       0},
+      {"in u, out w", "u w: float [W=columns + 2 H=rows] ghosts [1 0]",
+       "reach = 1", SDG_E_RULES_VALUE},
+      {"in u, out w, out t", "u w: float [rows + 2] ghosts [1]; t: float []",
+       "reach = H:1\nresult = sum t", 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    ck_assert_msg(section_load(rows[i].arguments, rows[i].tensor,
+                               rows[i].reach) == (int)rows[i].status,
+                  "%s, %s: not SDG-%d; %s", rows[i].tensor, rows[i].reach,
+                  (int)rows[i].status, sdg_last_error());
+}
+END_TEST
+
+// Each rank would write what its piece gives.
+START_TEST(what_lacks_a_split_dimension_is_written_by_who_sees_all) {
+  static const char tensor[] = "u: float [H=rows W=columns]; w: float "
+                               "[W=columns]";
+  ck_assert_int_eq(section_load("in u, out w", tensor, "reach = 0"),
+                   SDG_E_RULES_VALUE);
+  ck_assert_int_eq(section_load("in u, out w", tensor, "reach = H:all"), 0);
+  ck_assert_int_eq((int)changed_load("result = sum t", ""), SDG_E_RULES_VALUE);
+}
+END_TEST
+
+// A piece of a dimension that wraps begins in front of 0.
+START_TEST(an_offset_that_wraps_is_signed) {
+  ck_assert_int_eq(section_load("in u, out w, unsigned row0",
+                                "u w: float [rows]",
+                                "reach = 1\nborder = wrap\noffset = row0 H"),
+                   SDG_E_RULES_VALUE);
+  ck_assert_int_eq(section_load("in u, out w, long row0", "u w: float [rows]",
+                                "reach = 1\nborder = wrap\noffset = row0 H"),
                    0);
   ck_assert_int_eq((int)changed_load("result = sum t", "pure = yes"), 0);
 }
@@ -299,6 +412,11 @@ int main(void) {
   tcase_add_test(cases, a_section_is_read);
   tcase_add_test(cases, a_fault_is_named);
   tcase_add_test(cases, what_is_updated_in_place_needs_a_copy);
+  tcase_add_test(cases, a_result_by_its_value_has_a_type);
+  tcase_add_test(cases, ghosts_have_room_for_the_reach);
+  tcase_add_test(cases,
+                 what_lacks_a_split_dimension_is_written_by_who_sees_all);
+  tcase_add_test(cases, an_offset_that_wraps_is_signed);
   tcase_add_test(cases, changed_values_end_in_a_status);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
