@@ -9,6 +9,7 @@
 
 #include "rules/attention/call/call.h"
 #include "rules/memory/uploads.h"
+#include "rules/observe/window_shape.h"
 #include "rules/vendor/sequence.h"
 #include "rules/vendor/vendor.h"
 #include "src/observe/inspect_record.h"
@@ -41,48 +42,9 @@ static void list_put(text_t *text, const char *name, int count,
   put(text, "]");
 }
 
-static bool filter_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
-                        sdg_call_window_t *out) {
-  cudnnConvolutionMode_t mode;
-  cudnnDataType_t type;
-  const sdg_operand_t *filter = NULL;
-  for (int i = 0; i < call->operands; i++)
-    if (call->operand[i].kind == SDG_OPERAND_FILTER)
-      filter = &call->operand[i];
-  if (!filter ||
-      cudnn->cudnnGetConvolutionNdDescriptor(
-          (cudnnConvolutionDescriptor_t)(uintptr_t)call->op_descriptor,
-          SDG_DIMS_MAX - 2, &out->spatial, out->pad, out->stride, out->dilation,
-          &mode, &type) != CUDNN_STATUS_SUCCESS)
-    return false;
-  for (int i = 0; i < out->spatial && i + 2 < filter->dims; i++)
-    out->kernel[i] = (int)filter->extent[i + 2];
-  return out->spatial == filter->dims - 2;
-}
-
-static bool pool_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
-                      sdg_call_window_t *out) {
-  cudnnPoolingMode_t mode;
-  cudnnNanPropagation_t nan;
-  for (int i = 0; i < SDG_DIMS_MAX; i++)
-    out->dilation[i] = 1;
-  return cudnn->cudnnGetPoolingNdDescriptor(
-             (cudnnPoolingDescriptor_t)(uintptr_t)call->op_descriptor,
-             SDG_DIMS_MAX - 2, &mode, &nan, &out->spatial, out->kernel,
-             out->pad, out->stride) == CUDNN_STATUS_SUCCESS;
-}
-
 static void window_put(text_t *text, const sdg_call_t *call) {
-  const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   sdg_call_window_t shape;
-  memset(&shape, 0, sizeof shape);
-  if (call->window)
-    shape = *call->window;
-  else if (!cudnn || !call->op_descriptor ||
-           !(sdg_family_is(call->family, SDG_FAMILY_FILTERS)
-                 ? filter_read(cudnn, call, &shape)
-                 : sdg_family_is(call->family, SDG_FAMILY_POOLS) &&
-                       pool_read(cudnn, call, &shape)))
+  if (!sdg_window_shape(call, &shape))
     return;
   put(text, "\"window\":{");
   list_put(text, "kernel", shape.spatial, shape.kernel);

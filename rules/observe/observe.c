@@ -10,6 +10,7 @@
 
 void sdg_observe_begin(const sdg_call_t *call,
                        bool (*knows)(const sdg_call_t *call)) {
+  sdg_run_record_begin();
   sdg_inspect_call(call, knows);
   if (sdg_values_wanted_of(call))
     sdg_values_begin(call);
@@ -28,6 +29,7 @@ void sdg_observe_end(const sdg_call_t *call, bool done) {
 void sdg_observe_finish(void) {
   sdg_trace_flush();
   sdg_inspect_record_finish();
+  sdg_run_record_finish();
 }
 
 void sdg_observe_drop(void) {

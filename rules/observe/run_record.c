@@ -6,15 +6,21 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "rules/observe/window_shape.h"
 #include "rules/place/tagging.h"
 #include "rules/vendor/product.h"
 #include "src/base/hash.h"
 #include "src/base/json_text.h"
 #include "src/base/options.h"
+#include "src/base/stopwatch.h"
 #include "src/job/cost.h"
 #include "src/job/job.h"
 #include "src/observe/event_file.h"
+#include "src/observe/phase_record.h"
+#include "src/observe/report.h"
+#include "src/observe/run_facts.h"
 
 // Programs that set their descriptors again make equal plans repeatedly.
 enum { REMEMBERED = 4096 };
@@ -30,13 +36,43 @@ static sdg_event_file_t record = {
     SDG_EVENT_FILE("the record of calls", SDG_EVENT_REPLACE, "rank-%r")};
 
 static _Thread_local int used;
+static _Thread_local sdg_run_mark_t begun; // this thread's call
 
 static bool is_wanted(void) {
   return sdg_options_get()->record[0] != '\0';
 }
 
-// Writes and frees `text`; NULL if memory was short.
+// A folder may have the record of an earlier run, whose other files are of its
+// calls.
+static void stale_remove(void) {
+  const char *folder = sdg_options_get()->record;
+  char path[4096];
+  snprintf(path, sizeof path, "%s/times-%d", folder, sdg_job_rank());
+  (void)unlink(path);
+  snprintf(path, sizeof path, "%s/totals-%d.json", folder, sdg_job_rank());
+  (void)unlink(path);
+}
+
+static void facts_write(void) {
+  stale_remove();
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *memory = open_memstream(&text, &bytes);
+  if (!memory)
+    return;
+  fprintf(memory, "{\"run\":");
+  sdg_run_facts_write(memory);
+  fprintf(memory, "}\n");
+  if (fclose(memory) == 0)
+    sdg_event_append(&record, sdg_options_get()->record, text, bytes);
+  free(text);
+}
+
+// Writes and frees `text`; NULL if memory was short. The first line of the file
+// says what the process is.
 static void line_write(char *text, size_t bytes) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, facts_write);
   if (text)
     sdg_event_append(&record, sdg_options_get()->record, text, bytes);
   free(text);
@@ -128,19 +164,23 @@ static void operand_write(FILE *file, const sdg_call_t *call,
   char text[512];
   fprintf(file, "%s{\"role\":", index ? "," : "");
   sdg_json_text(file, sdg_role_name(operand->role));
-  fprintf(file, ",\"output\":%s,", operand->is_output ? "true" : "false");
+  fprintf(file, ",\"output\":%s,\"bytes\":%d,",
+          operand->is_output ? "true" : "false", operand->elem_bytes);
   numbers_write(file, "extent", operand->dims, operand->extent);
   if (placement->dims > 0) {
     sdg_box_t box = sdg_tagging_own(tagging, placement);
-    int64_t whole[SDG_DIMS_MAX], first[SDG_DIMS_MAX];
+    int64_t whole[SDG_DIMS_MAX], first[SDG_DIMS_MAX], own[SDG_DIMS_MAX];
     for (int d = 0; d < placement->dims; d++) {
       whole[d] = sdg_placement_extent(placement, d);
       first[d] = box.dim[d].lo;
+      own[d] = box.dim[d].hi - box.dim[d].lo;
     }
     fprintf(file, ",");
     numbers_write(file, "whole", placement->dims, whole);
     fprintf(file, ",");
     numbers_write(file, "first", placement->dims, first);
+    fprintf(file, ",");
+    numbers_write(file, "own", placement->dims, own);
     if (sdg_family_is(call->family, SDG_FAMILY_STATED) &&
         sdg_role_is_matrix(operand->role))
       sdg_product_names(call, index, names);
@@ -151,6 +191,12 @@ static void operand_write(FILE *file, const sdg_call_t *call,
     sdg_placement_format(placement, tagging->mesh, names, text, sizeof text);
     fprintf(file, ",\"split\":");
     sdg_json_text(file, text);
+    fprintf(file, ",\"names\":[");
+    for (int d = 0; d < placement->dims; d++) {
+      fputs(d ? "," : "", file);
+      sdg_json_text(file, names[d] ? names[d] : "");
+    }
+    fprintf(file, "]");
   }
   fprintf(file, "}");
 }
@@ -205,6 +251,27 @@ static void plan_write(FILE *file, const sdg_tagging_t *tagging,
   fprintf(file, "]");
 }
 
+static void ints_write(FILE *file, const char *name, int count,
+                       const int *number) {
+  fprintf(file, "\"%s\":[", name);
+  for (int i = 0; i < count; i++)
+    fprintf(file, "%s%d", i ? "," : "", number[i]);
+  fprintf(file, "],");
+}
+
+static void window_write(FILE *file, const sdg_call_t *call,
+                         const sdg_tagging_t *tagging) {
+  sdg_call_window_t window;
+  if (!sdg_window_shape(call, &window))
+    return;
+  fprintf(file, "\"window\":{");
+  ints_write(file, "kernel", window.spatial, window.kernel);
+  ints_write(file, "stride", window.spatial, window.stride);
+  ints_write(file, "pad", window.spatial, window.pad);
+  ints_write(file, "dilation", window.spatial, window.dilation);
+  fprintf(file, "\"wrap\":%s},", tagging->section->wrap ? "true" : "false");
+}
+
 static void description_write(FILE *file, const sdg_call_t *call,
                               const sdg_tagging_t *tagging,
                               const sdg_plan_t *plan) {
@@ -215,7 +282,10 @@ static void description_write(FILE *file, const sdg_call_t *call,
   sdg_json_text(file, tagging->section->name);
   fprintf(file, ",\"source\":");
   sdg_json_text(file, *source ? source : "SUNDOG_SPLIT");
-  fprintf(file, ",\"line\":%d,\"operands\":[", tagging->section->line);
+  fprintf(file, ",\"line\":%d,\"family\":\"%s\",", tagging->section->line,
+          sdg_family_word(call->family));
+  window_write(file, call, tagging);
+  fprintf(file, "\"operands\":[");
   for (int i = 0; i < call->operands; i++)
     operand_write(file, call, tagging, plan, i);
   fprintf(file, "]");
@@ -253,8 +323,46 @@ int sdg_run_record_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return number + 1;
 }
 
+sdg_run_mark_t sdg_run_record_mark(void) {
+  return (sdg_run_mark_t){sdg_monotonic_ns(), sdg_report_tally_get()};
+}
+
+void sdg_run_record_begin(void) {
+  if (!is_wanted())
+    return;
+  used = 0;
+  begun = sdg_run_record_mark();
+}
+
 void sdg_run_record_use(int plan) {
   used = plan;
+}
+
+static void spent_write(FILE *file, const sdg_run_mark_t *since) {
+  const sdg_report_tally_t *from = &since->tally;
+  const sdg_run_mark_t now = sdg_run_record_mark();
+  fprintf(
+      file,
+      ",\"at\":%" PRIu64 ",\"took\":%" PRIu64 ",\"agreed\":%" PRId64
+      ",\"received\":%" PRId64 ",\"summed\":%" PRId64 ",\"copied\":%" PRId64,
+      since->at_ns, now.at_ns - since->at_ns, now.tally.wait_ns - from->wait_ns,
+      now.tally.received_bytes - from->received_bytes,
+      now.tally.sum_bytes - from->sum_bytes,
+      now.tally.copied_bytes - from->copied_bytes);
+}
+
+void sdg_run_record_update(const char *cause, const sdg_run_mark_t *since) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *memory = is_wanted() ? open_memstream(&text, &bytes) : NULL;
+  if (!memory)
+    return;
+  fprintf(memory, "{\"update\":");
+  sdg_json_text(memory, cause);
+  spent_write(memory, since);
+  fprintf(memory, "}\n");
+  if (fclose(memory) == 0)
+    line_write(text, bytes);
 }
 
 void sdg_run_record_call(const char *entry, bool failed) {
@@ -272,6 +380,7 @@ void sdg_run_record_call(const char *entry, bool failed) {
     return;
   fprintf(memory, "{\"call\":%" PRIu64 ",\"thread\":%d,\"entry\":\"%s\"",
           number, channel, entry);
+  spent_write(memory, &begun);
   if (failed) {
     fprintf(memory, ",\"failed\":");
     sdg_json_text(memory, sdg_last_error());
@@ -284,7 +393,12 @@ void sdg_run_record_call(const char *entry, bool failed) {
   line_write(text, bytes);
 }
 
+void sdg_run_record_finish(void) {
+  sdg_phase_record_flush();
+}
+
 void sdg_run_record_drop(void) {
+  sdg_phase_record_drop();
   // Another thread of the parent may have held the lock.
   pthread_mutex_init(&history.lock, NULL);
   sdg_event_drop(&record);

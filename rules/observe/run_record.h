@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "rules/place/op.h"
+#include "src/observe/report.h"
 
 /* Writes what is done with calls of this kind to <SUNDOG_RECORD>/rank-R, as a
  * line {"plan":NUMBER,...}, unless it is already there, and returns the number;
@@ -15,11 +16,25 @@
 int sdg_run_record_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
                         const sdg_plan_t *plan);
 
+/* This thread's call begins. */
+void sdg_run_record_begin(void);
 /* This thread's call uses that plan. */
 void sdg_run_record_use(int plan);
-/* This thread's call ends: writes a line {"call":...} with the plan that was
- * used since its beginning or, if it failed, the last error. */
+/* This thread's call ends: writes a line {"call":...} with when it began, how
+ * long it took the host, the bytes of its plan, and the plan that was used
+ * since its beginning or, if it failed, the last error. */
 void sdg_run_record_call(const char *entry, bool failed);
+/* A moment of this thread. */
+typedef struct sdg_run_mark {
+  uint64_t at_ns;
+  sdg_report_tally_t tally;
+} sdg_run_mark_t;
+sdg_run_mark_t sdg_run_record_mark(void);
+/* A transfer that a call without a section caused was enqueued since then:
+ * writes a line {"update":CAUSE,...}. */
+void sdg_run_record_update(const char *cause, const sdg_run_mark_t *since);
+/* At exit: writes buffered times. */
+void sdg_run_record_finish(void);
 
 /* In a forked child: drops the record, which belongs to the parent. Allocates
  * nothing and does not wait. */

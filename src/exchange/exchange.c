@@ -8,9 +8,9 @@
 #include "src/exchange/exec.h"
 #include "src/exchange/graph.h"
 #include "src/exchange/device.h"
+#include "src/exchange/phases.h"
 #include "src/exchange/stretch.h"
 #include "src/exchange/tensor_digest.h"
-#include "src/exchange/waits.h"
 #include "src/job/job.h"
 #include "src/observe/report.h"
 
@@ -54,6 +54,6 @@ void sdg_exchange_forget(void) {
   sdg_graph_forget();
   sdg_stretch_forget();
   sdg_tensor_digest_forget();
-  sdg_waits_forget();
+  sdg_phases_forget();
   sdg_scratch_forget();
 }

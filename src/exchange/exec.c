@@ -10,8 +10,8 @@
 #include "src/exchange/copies.h"
 #include "src/exchange/device.h"
 #include "src/exchange/messages.h"
+#include "src/exchange/phases.h"
 #include "src/exchange/stretch.h"
-#include "src/exchange/waits.h"
 #include "src/job/thread.h"
 
 // Events are recorded again in each call: a wait refers to the record that
@@ -83,11 +83,10 @@ static sdg_status_t stream_join(const sdg_vendor_t *cuda, cudaStream_t stream,
 static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t comm_stream,
                               cudaEvent_t event) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (!exec->timed)
-    return stream_join(cuda, exec->stream, comm_stream, event);
-  SDG_TRY(sdg_waits_begin(exec->timed, exec->stream));
+  int phase;
+  SDG_TRY(sdg_phase_begin(exec->timed, SDG_PHASE_WAIT, exec->stream, &phase));
   SDG_TRY(stream_join(cuda, exec->stream, comm_stream, event));
-  return sdg_waits_end(exec->stream);
+  return sdg_phase_end(phase, exec->stream);
 }
 
 static bool acts(const sdg_step_t *step, sdg_lane_t lane) {
@@ -129,7 +128,10 @@ static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
   SDG_TRY(comm_stream_get(exec, &comm_stream));
   SDG_TRY(
       stream_join(cuda, comm_stream, exec->stream, own->lane[SDG_LANE_MAIN]));
+  int phase;
+  SDG_TRY(sdg_phase_begin(exec->timed, SDG_PHASE_SUM, comm_stream, &phase));
   SDG_TRY(sdg_messages_enqueue(exec, step, NULL, comm_stream));
+  SDG_TRY(sdg_phase_end(phase, comm_stream));
   return lane_join(exec, comm_stream, own->lane[SDG_LANE_COMM]);
 }
 
@@ -166,7 +168,47 @@ static sdg_status_t step_exchange(const sdg_exec_t *exec,
     prefetch->step = NULL;
   if (sdg_options_get()->check)
     SDG_TRY(sdg_messages_poison(exec, step, stream));
-  return sdg_messages_enqueue(exec, step, along ? &more : NULL, stream);
+  int phase;
+  SDG_TRY(sdg_phase_begin(exec->timed, SDG_PHASE_TRANSFER, stream, &phase));
+  SDG_TRY(sdg_messages_enqueue(exec, step, along ? &more : NULL, stream));
+  return sdg_phase_end(phase, stream);
+}
+
+// Copies that follow one another on a lane are one phase.
+typedef struct copying {
+  int phase; // -1: none
+  sdg_lane_t lane;
+} copying_t;
+
+static sdg_status_t copying_end(copying_t *copying,
+                                const cudaStream_t *stream) {
+  int phase = copying->phase;
+  copying->phase = -1;
+  return sdg_phase_end(phase, stream[copying->lane]);
+}
+
+static sdg_status_t copying_turn(const sdg_exec_t *exec, const sdg_step_t *step,
+                                 const cudaStream_t *stream,
+                                 copying_t *copying) {
+  bool copies = step->kind == SDG_STEP_COPY || step->kind == SDG_STEP_ZERO;
+  if (copying->phase >= 0 && (!copies || copying->lane != step->lane))
+    SDG_TRY(copying_end(copying, stream));
+  if (!copies || copying->phase >= 0)
+    return SDG_OK;
+  copying->lane = step->lane;
+  return sdg_phase_begin(exec->timed, SDG_PHASE_COPY, stream[step->lane],
+                         &copying->phase);
+}
+
+static sdg_status_t step_call(const sdg_exec_t *exec, const sdg_step_t *step,
+                              sdg_outcome_t *out) {
+  int phase;
+  SDG_TRY(sdg_phase_begin(exec->timed, SDG_PHASE_REAL, exec->stream, &phase));
+  out->vendor =
+      exec->plan->run(exec->plan->state, step->slab, exec->call, exec);
+  out->calls += out->vendor == 0;
+  out->mixed = out->vendor && out->calls > 0;
+  return sdg_phase_end(phase, exec->stream);
 }
 
 static bool exchanges_over(const sdg_plan_t *plan, sdg_axes_t axes) {
@@ -225,6 +267,7 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
   const sdg_plan_t *plan = exec->plan;
   cudaStream_t stream[2] = {exec->stream, comm_stream};
   sdg_parcels_t prefetch;
+  copying_t copying = {.phase = -1};
   SDG_TRY(early_begin(order->prefetch, order->rest ? NULL : plan, comm_stream,
                       &prefetch));
   *out_ahead = order->prefetch;
@@ -239,6 +282,7 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
     if (out->vendor && !refused_goes_on(plan, step, out))
       continue;
     *out_ahead |= acts(step, SDG_LANE_COMM);
+    SDG_TRY(copying_turn(exec, step, stream, &copying));
     switch (step->kind) {
     case SDG_STEP_ZERO:
     case SDG_STEP_COPY:
@@ -255,13 +299,11 @@ static sdg_status_t steps_run(const sdg_exec_t *exec, const order_t *order,
       SDG_TRY(step_join(exec, i, comm_stream, lanes, out_ahead));
       break;
     case SDG_STEP_CALL:
-      out->vendor = plan->run(plan->state, step->slab, exec->call, exec);
-      out->calls += out->vendor == 0;
-      out->mixed = out->vendor && out->calls > 0;
+      SDG_TRY(step_call(exec, step, out));
       break;
     }
   }
-  return SDG_OK;
+  return copying_end(&copying, stream);
 }
 
 // One piece of the capture's memory for both kinds of scratch.
@@ -388,7 +430,9 @@ static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
   const sdg_vendor_t *cuda = sdg_vendor_get();
   cudaStream_t comm_stream = NULL;
   const sdg_lanes_t *lanes;
-  exec->timed = sdg_options_get()->waits && !exec->room ? row : NULL;
+  int phase;
+  exec->timed = sdg_phases_wanted() && !exec->room ? row : NULL;
+  SDG_TRY(sdg_phase_begin(exec->timed, SDG_PHASE_CALL, exec->stream, &phase));
   SDG_TRY(lanes_open(cuda, exec, &lanes));
   if ((exec->plan->parcels > 0 && !order->rest) || order->prefetch ||
       exec->room) {
@@ -399,7 +443,8 @@ static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
   *out = (sdg_outcome_t){.vendor = 0};
   bool ahead = false;
   SDG_TRY(steps_run(exec, order, lanes, comm_stream, &ahead, out));
-  return lanes_close(cuda, exec, lanes, comm_stream, ahead);
+  SDG_TRY(lanes_close(cuda, exec, lanes, comm_stream, ahead));
+  return sdg_phase_end(phase, exec->stream);
 }
 
 sdg_status_t sdg_exec_run_how(const sdg_plan_t *plan, const sdg_call_t *call,

@@ -17,8 +17,8 @@ typedef struct sdg_exec {
   cudaStream_t stream; /* the program's stream */
   char *scratch, *kept;
   char *held[SDG_HELD_MAX];
-  sdg_report_row_t
-      *timed;             /* waits are timed for this row; NULL: they are not */
+  /* Phases are timed for this row (phases.h); NULL: they are not. */
+  sdg_report_row_t *timed;
   sdg_graph_room_t *room; /* the stream is captured; NULL: it is not */
 } sdg_exec_t;
 

@@ -76,11 +76,11 @@ static bool is_nvidia(const char *path) {
   return false;
 }
 
-static void libraries_write(void) {
+void sdg_inspect_libraries(FILE *to) {
   char line[LINE_BYTES], last[LINE_BYTES] = "";
   const char *before = "";
   FILE *maps = fopen("/proc/self/maps", "re");
-  text_write("{\"libraries\":[");
+  fputs("[", to);
   while (maps && fgets(line, sizeof line, maps)) {
     line[strcspn(line, "\n")] = '\0';
     char *path = strchr(line, '/');
@@ -90,15 +90,26 @@ static void libraries_write(void) {
     for (char *c = path; *c; c++)
       if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
         *c = '?';
-    text_write(before);
-    text_write("\"");
-    text_write(path);
-    text_write("\"");
+    fprintf(to, "%s\"%s\"", before, path);
     before = ",";
   }
   if (maps)
     fclose(maps);
-  text_write("]}\n");
+  fputs("]", to);
+}
+
+static void libraries_write(void) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *memory = open_memstream(&text, &bytes);
+  if (!memory)
+    return;
+  fputs("{\"libraries\":", memory);
+  sdg_inspect_libraries(memory);
+  fputs("}\n", memory);
+  if (fclose(memory) == 0)
+    text_write(text);
+  free(text);
 }
 
 void sdg_inspect_record_finish(void) {

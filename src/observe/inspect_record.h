@@ -4,6 +4,7 @@
 #define SDG_SRC_OBSERVE_INSPECT_RECORD_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* True if the option is set. */
 bool sdg_inspect_record_wanted(void);
@@ -16,6 +17,8 @@ void sdg_inspect_record_count(const char *text);
 /* At exit: writes {"counts":[...]}, in the order of the lines, and
  * {"libraries":[...]}, the files of NVIDIA's libraries in this process. */
 void sdg_inspect_record_finish(void);
+/* Writes these files to `to`, as a list of JSON. */
+void sdg_inspect_libraries(FILE *to);
 /* In a child made by fork: drops the record, which belongs to the parent. Does
  * not allocate or wait. */
 void sdg_inspect_record_drop(void);

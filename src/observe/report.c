@@ -16,6 +16,7 @@
 #include "src/base/options.h"
 #include "src/base/fd.h"
 #include "src/job/job.h"
+#include "src/observe/inspect_record.h"
 
 enum { REPORTS_MAX = 10000 }; // most reports of one rank
 
@@ -43,6 +44,8 @@ static struct {
   atomic_llong count, bytes, spent_ns;
 } compared; // by any thread
 static atomic_ullong in_full;
+
+static _Thread_local sdg_report_tally_t tally;
 
 // What to report if nothing is tagged.
 static struct {
@@ -94,6 +97,8 @@ void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan) {
     return;
   add(&row->received_bytes, plan->received_bytes);
   add(&row->sum_bytes, plan->sum_bytes);
+  tally.received_bytes += plan->received_bytes;
+  tally.sum_bytes += plan->sum_bytes;
   for (int i = 0; i < SDG_AXES_MAX; i++)
     add(&row->axis_bytes[i], plan->axis_bytes[i]);
 }
@@ -102,13 +107,16 @@ void sdg_report_summed(sdg_report_row_t *row, const sdg_plan_t *plan) {
   if (!row)
     return;
   add(&row->sum_bytes, plan->sum_bytes);
+  tally.sum_bytes += plan->sum_bytes;
   for (int i = 0; i < SDG_AXES_MAX; i++)
     add(&row->axis_bytes[i], plan->sum_axis_bytes[i]);
 }
 
 void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan) {
-  for (int i = 0; row && i < SDG_COPY_COUNT; i++)
+  for (int i = 0; row && i < SDG_COPY_COUNT; i++) {
     add(&row->copied_bytes[i], plan->copied_bytes[i]);
+    tally.copied_bytes += plan->copied_bytes[i];
+  }
 }
 
 void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan) {
@@ -130,9 +138,18 @@ void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
     sdg_report_moved(row, plan);
 }
 
-void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns) {
+void sdg_report_stream_wait(sdg_report_row_t *row, int64_t wait_ns) {
   if (row)
     add(&row->wait_ns, wait_ns);
+}
+
+void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns) {
+  sdg_report_stream_wait(row, wait_ns);
+  tally.wait_ns += row ? wait_ns : 0;
+}
+
+sdg_report_tally_t sdg_report_tally_get(void) {
+  return tally;
 }
 
 void sdg_report_compared(int64_t bytes, int64_t spent_ns) {
@@ -263,10 +280,10 @@ void sdg_report_begin(void) {
   sdg_signal_guard_end(&guard);
 }
 
-static void report_write(size_t scratch_bytes) {
-  const char *path = own_path;
+static void report_write(const char *path, size_t scratch_bytes) {
   int rank = sdg_job_rank();
-  FILE *file = fopen(path, "w");
+  int at = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  FILE *file = at >= 0 ? fdopen(at, "w") : NULL;
   if (!file) {
     (void)sdg_fail(SDG_E_REPORT, "%s: %s", path, strerror(errno));
     return;
@@ -274,12 +291,14 @@ static void report_write(size_t scratch_bytes) {
   fprintf(file,
           "{\"rank\":%d,\"matched\":%llu,\"refused\":%llu,\"in_full\":%llu,"
           "\"scratch_bytes\":%zu,"
-          "\"compared\":{\"count\":%lld,\"bytes\":%lld,\"spent_ns\":%lld},"
-          "\"calls\":[",
+          "\"compared\":{\"count\":%lld,\"bytes\":%lld,\"spent_ns\":%lld},",
           rank, (unsigned long long)calls_tagged(),
           atomic_load(&refused) + sdg_job_failed(), atomic_load(&in_full),
           scratch_bytes, atomic_load(&compared.count),
           atomic_load(&compared.bytes), atomic_load(&compared.spent_ns));
+  fprintf(file, "\"libraries\":");
+  sdg_inspect_libraries(file);
+  fprintf(file, ",\"calls\":[");
   const char *before = "";
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     for (const sdg_report_row_t *row = threads[channel].first; row;
@@ -354,11 +373,18 @@ void sdg_report_write_seen(void) {
 }
 
 void sdg_report_write(size_t scratch_bytes) {
-  const char *folder = sdg_options_get()->report;
+  const sdg_options_t *options = sdg_options_get();
   // A process that never joined is not a rank and has no report.
-  if (!*folder || !sdg_job_joined())
+  if ((!*options->report && !*options->record) || !sdg_job_joined())
     return;
   sdg_signal_guard_t guard = sdg_signal_guard_begin();
-  report_write(scratch_bytes);
+  if (*options->report)
+    report_write(own_path, scratch_bytes);
+  if (*options->record) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/totals-%d.json", options->record,
+             sdg_job_rank());
+    report_write(path, scratch_bytes);
+  }
   sdg_signal_guard_end(&guard);
 }

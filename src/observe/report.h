@@ -31,8 +31,18 @@ void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan);
 /* Adds only the bytes of its reductions. */
 void sdg_report_summed(sdg_report_row_t *row, const sdg_plan_t *plan);
 void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan);
-/* Adds time during which the host waited for other ranks. */
+/* Adds time during which the host waited for other ranks; during which a stream
+ * of the program did. */
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns);
+void sdg_report_stream_wait(sdg_report_row_t *row, int64_t wait_ns);
+
+/* What the calling thread has added to any row so far, without waits of
+ * streams. */
+typedef struct sdg_report_tally {
+  int64_t received_bytes, sum_bytes, copied_bytes, wait_ns;
+} sdg_report_tally_t;
+sdg_report_tally_t sdg_report_tally_get(void);
+
 /* Counts a comparison of values with the other ranks, made before a call: the
  * bytes read, and the time without waiting for the ranks. */
 void sdg_report_compared(int64_t bytes, int64_t spent_ns);
@@ -65,7 +75,8 @@ bool sdg_report_near_wanted(void);
  * before. The file stays empty until sdg_report_write(), which is called at
  * exit. */
 void sdg_report_begin(void);
-/* `scratch_bytes`: device memory that sundog allocated for itself. */
+/* `scratch_bytes`: device memory that sundog allocated for itself. Writes the
+ * same to <SUNDOG_RECORD>/totals-R.json, if that option is set. */
 void sdg_report_write(size_t scratch_bytes);
 /* At exit: writes <SUNDOG_REPORT>/seen-PID.json if the option is set and the
  * process saw calls but tagged none; also if it never joined. */

@@ -93,6 +93,10 @@ void sdg_inspect_opaque(const char *entry_name) {
   (void)entry_name;
 }
 
+void sdg_run_record_begin(void) {
+}
+void sdg_run_record_finish(void) {
+}
 void sdg_run_record_drop(void) {
 }
 

@@ -7,11 +7,13 @@
 #include <stdatomic.h>
 
 #include "rules/memory/uploads.h"
+#include "rules/observe/run_record.h"
 #include "rules/step/divergence.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/whole/contents.h"
 #include "rules/view/whole/elements.h"
 #include "src/base/hash.h"
+#include "src/base/options.h"
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"
 #include "src/exchange/exec.h"
@@ -39,11 +41,16 @@ sdg_status_t sdg_whole_update(sdg_buffer_t *buffer, const sdg_box_t *need,
   if (!sdg_buffer_lack(buffer, need, buffer->lack))
     return SDG_OK;
   SDG_TRY(sdg_divergence_update(cause, buffer->number));
+  bool records = !row && sdg_options_get()->observing;
+  const sdg_run_mark_t mark =
+      records ? sdg_run_record_mark() : (sdg_run_mark_t){.at_ns = 0};
   if (!row) {
     row = sdg_report_find(cause, "-", "update");
     sdg_report_update(row);
   }
   SDG_TRY(sdg_update_run(buffer, buffer->lack, cause, stream, row));
+  if (records)
+    sdg_run_record_update(cause, &mark);
   sdg_buffer_grow(buffer, buffer->lack);
   return SDG_OK;
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of lines, one per phase, written in large pieces.
+#include "src/observe/phase_record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "src/base/options.h"
+#include "src/observe/event_file.h"
+
+static char buffer[1 << 16];
+static sdg_event_file_t times = {
+    SDG_EVENT_FILE("the record of times", SDG_EVENT_REPLACE, "times-%r"),
+    .buffer = buffer, .buffer_bytes = sizeof buffer};
+
+void sdg_phase_record(int thread, uint64_t call, sdg_phase_t phase,
+                      int64_t at_ns, int64_t took_ns) {
+  char line[128];
+  int n = snprintf(line, sizeof line,
+                   "[%d,%" PRIu64 ",%d,%" PRId64 ",%" PRId64 "]\n", thread,
+                   call, (int)phase, at_ns, took_ns);
+  if (n > 0)
+    sdg_event_append(&times, sdg_options_get()->record, line, (size_t)n);
+}
+
+void sdg_phase_record_flush(void) {
+  sdg_event_flush(&times);
+}
+
+void sdg_phase_record_drop(void) {
+  sdg_event_drop(&times);
+}
