@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/checkup.h"
+#include "tools/checkup/checkup.h"
 #include "tools/command.h"
 #include "tools/launch/folder.h"
 #include "tools/launch/launch.h"

@@ -31,6 +31,8 @@ static const command_t commands[] = {
      "compare two array files"},
     {"rules", "sundog rules", command_rules, &rules_argp,
      "check rules without a run"},
+    {"report", "sundog report", command_report, &report_argp,
+     "a page about a recorded run"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

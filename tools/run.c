@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,17 +19,21 @@
 #include "tools/launch/ranks.h"
 #include "tools/program/program.h"
 #include "tools/record/report.h"
+#include "tools/report/output.h"
+#include "tools/report/recorded.h"
 
 typedef struct run {
   launch_t launch; // first: the child parser's input
   int size;        // 0: not given
   bool verbose, labels;
+  const char *report;    // where the report of the run goes; NULL: none
+  char record[PATH_MAX]; // the folder of the run's record; "": none
   char folder[PATH_MAX];
   collect_t collect;
   label_t label;
 } run_t;
 
-enum { KEY_RANKS_OUTPUT = 0x200, KEY_RANKS_FOLDER, KEY_LABEL };
+enum { KEY_RANKS_OUTPUT = 0x200, KEY_RANKS_FOLDER, KEY_LABEL, KEY_REPORT };
 
 static error_t run_parse(int key, char *argument, struct argp_state *state) {
   run_t *run = state->input;
@@ -55,6 +60,9 @@ static error_t run_parse(int key, char *argument, struct argp_state *state) {
   case KEY_LABEL:
     run->labels = true;
     return 0;
+  case KEY_REPORT:
+    run->report = argument;
+    return 0;
   case KEY_RANKS_FOLDER:
     run->launch.streams.folder = argument;
     return 0;
@@ -70,6 +78,10 @@ static const struct argp_option run_options[] = {
      0},
     {"label", KEY_LABEL, NULL, 0,
      "Put the rank before each line that a rank writes, as in \"3: line\"", 0},
+    {"report", KEY_REPORT, "FILE", 0,
+     "Write a page about the run there, as `sundog report` does; without "
+     "--record, the record that it is made of is removed",
+     0},
     {"ranks-output", KEY_RANKS_OUTPUT, "DIR", 0,
      "Write standard output and error of the ranks other than 0 to rank-N.out "
      "and rank-N.err in this folder",
@@ -134,8 +146,23 @@ static sdg_status_t variable_set(const char *name, const char *head,
                                     : sdg_fail(SDG_E_NO_MEMORY, "%s", name);
 }
 
+// A folder of the user's, or one in the private folder.
+static sdg_status_t record_set(run_t *run) {
+  const char *kept = sdg_options_get()->record;
+  snprintf(run->record, sizeof run->record, "%s", kept);
+  if (*kept)
+    recorded_clear(kept);
+  if (*kept || !run->report)
+    return SDG_OK;
+  int n = snprintf(run->record, sizeof run->record, "%s/record", run->folder);
+  if (n < 0 || (size_t)n >= sizeof run->record || mkdir(run->record, 0700) != 0)
+    return sdg_fail(SDG_E_FOLDER, "%s: %s", run->record, strerror(errno));
+  return variable_set("SUNDOG_RECORD", "", run->record, "");
+}
+
 static sdg_status_t environment_set(run_t *run) {
   char launch[256];
+  SDG_TRY(record_set(run));
   SDG_TRY(launch_preload(&run->launch, run->folder));
   SDG_TRY(variable_set("SUNDOG_REPORT", "", run->folder, ""));
   if (run->size == 1)
@@ -165,6 +192,9 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
                   run->launch.asked, run->launch.streams.whole,
                   run->verbose) != SDG_OK)
     status = COMMAND_FAILED;
+  if (run->report && output_write(run->record, OUTPUT_PAGE, OUTPUT_EVENTS,
+                                  run->report) != SDG_OK)
+    status = status ? status : COMMAND_FAILED;
   if (status != 0)
     program_advise(*run->launch.program);
   folder_remove(run->folder);
@@ -227,6 +257,8 @@ int command_run(int argc, char **argv) {
   signals_survive();
   ranks_signals(&set);
   sigprocmask(SIG_BLOCK, &set, &mask);
+  if (run.report && output_check(run.report) != SDG_OK)
+    return COMMAND_FAILED;
   if (folder_create(run.folder, sizeof run.folder) != SDG_OK)
     return COMMAND_FAILED;
   int status = COMMAND_FAILED;

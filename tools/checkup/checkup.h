@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of `sundog doctor`. */
-#ifndef SDG_TOOLS_CHECKUP_H
-#define SDG_TOOLS_CHECKUP_H
+#ifndef SDG_TOOLS_CHECKUP_CHECKUP_H
+#define SDG_TOOLS_CHECKUP_CHECKUP_H
 
 typedef enum checkup_grade {
   CHECKUP_OK,

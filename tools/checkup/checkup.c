@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of `sundog doctor` that need no NVIDIA library: the machine, the
 // ranks, the program.
-#include "tools/checkup.h"
+#include "tools/checkup/checkup.h"
 
 #include <limits.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/checkup.h"
+#include "tools/checkup/checkup.h"
 
 enum {
   LINE_BYTES = 4608,

@@ -1,0 +1,201 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `sundog report` tells of a recorded run what a count of its calls tells.
+# shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
+. "$(dirname "$0")/../harness.sh"
+here=$(realpath -s "$(dirname "$0")") host=$(dirname "$(realpath "$3")")
+clients=$(realpath "$4")
+bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
+rmdir "$top/build/src/host/lib"
+ln -s "$host" "$top/build/src/host/lib"
+export OMP_NUM_THREADS=1
+shallow="--order 4 --steps 10 --dx 2400 --dt 15 --friction 0"
+
+scene() { "$clients/scene" "$bathymetry" 91 120 .; }
+# recorded RANKS WORDS...: records the solver on pieces into the folder kept,
+# and its calls into trace-R.
+recorded() {
+  local ranks=$1
+  shift
+  run 0 "$sundog" run -n "$ranks" --device host "$@" --record kept \
+    --trace 'trace-%r' -- "$clients/shallow" --in 'level.{rank}.npy' \
+    --depth 'depth.{rank}.npy' --out 'out.{rank}.npy' $shallow
+}
+rows() { # records on three ranks
+  scene
+  for file in level depth; do
+    run 0 "$sundog" split --parts 30,41,20 $file.npy
+  done
+  recorded 3 --split H --view shard
+}
+json() { # JSON WORDS...
+  local file=$1
+  shift
+  run 0 "$sundog" report kept --json -o "$file" "$@"
+}
+
+numbers_of_rows_equal_a_count_of_the_calls() {
+  rows
+  json run.json
+  "$here/count" run.json trace- 30+41+20 120
+}
+numbers_of_a_mesh_equal_a_count_of_the_calls() {
+  scene
+  for file in level depth; do
+    run 0 "$sundog" split --mesh y=2,x=2 --split H:y,W:x $file.npy
+  done
+  recorded 4 --split H:y,W:x --mesh y=2,x=2 --view shard
+  json run.json
+  "$here/count" run.json trace- 46+45 60+60
+}
+times_are_those_of_the_run() {
+  rows
+  json run.json --events 0
+  python3 - run.json <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+names = run["timeline"]["events"]
+whole = run["facts"]["seconds"] * 1e9
+for rank, row in zip(run["ranks"], run["timeline"]["ranks"]):
+    at, sums, calls = 0, {}, set()
+    number = 0
+    for event, shift, took, step in zip(row["event"], row["at"], row["took"],
+                                        row["call"]):
+        at, number = at + shift, number + step
+        assert shift >= 0 or at == 0, "events are in order"
+        assert 0 <= at and at + took <= whole + 1, (at, took, whole)
+        sums[names[event]] = sums.get(names[event], 0) + took
+        if names[event] == "compute":
+            calls.add(number)
+    for name, key in [("compute", "real_ns"), ("wait", "wait_ns"),
+                      ("transfer", "transfer_ns"), ("host", "host_ns"),
+                      ("agreement", "agreed_ns"), ("copy", "copy_ns")]:
+        assert sums[name] == rank[key] > 0, (name, sums[name], rank[key])
+    # All of the 22 convolutions, but for those that the end overtakes.
+    assert 20 <= len(calls) <= 22, calls
+path = run["critical"]
+assert path["complete"]
+assert sum(path["rank_ns"]) == sum(end - begin for _, begin, end in path["segments"])
+for (_, _, end), (_, begin, _) in zip(path["segments"], path["segments"][1:]):
+    assert begin == end
+PY
+}
+few_events_stand_for_many() {
+  rows
+  json all.json --events 0
+  json few.json --events 120
+  python3 - all.json few.json <<'PY'
+import json, sys
+a, b = (json.load(open(name)) for name in sys.argv[1:])
+count = lambda run: sum(len(rank["at"]) for rank in run["timeline"]["ranks"])
+assert 0 < count(b) <= 120 < count(a), (count(a), count(b))
+assert a["timeline"]["grain_ns"] == 0 < b["timeline"]["grain_ns"]
+assert a["kinds"] == b["kinds"] and a["ranks"] == b["ranks"]
+PY
+}
+a_fetched_tensor_is_a_cause() {
+  run 0 "$sundog" run -n 2 --device host --split H --view whole --record kept -- \
+    "$clients/unet" --steps 2
+  json run.json
+  python3 - run.json <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+got = run["received"]
+assert got["halo"] > 0, got
+assert sum(got.values()) == sum(r["received_bytes"] for r in run["ranks"])
+assert sum(got.values()) == sum(k["received_bytes"] for k in run["kinds"])
+assert any(k["strategy"] == "update" for k in run["kinds"]) == (got["gather"] > 0)
+PY
+}
+sections_that_were_used_are_known() {
+  {
+    printf '[local other]\nmatch = N>=99\n[shard field]\n'
+    printf 'match = H>=32 W>=64\nsplit = H\nview = shard\n'
+  } >r.rules
+  scene
+  for file in level depth; do
+    run 0 "$sundog" split --parts 30,41,20 $file.npy
+  done
+  recorded 3 --rules r.rules
+  json run.json
+  python3 - run.json <<'PY'
+import json, sys
+rules = json.load(open(sys.argv[1]))["facts"]["rules"]
+assert rules["text"] == open("r.rules").read()
+assert [s["line"] for s in rules["sections"]] == [1, 3]
+assert rules["sections"][0]["calls"] == 0 < rules["sections"][1]["calls"]
+PY
+}
+what_a_dead_rank_left_is_counted() {
+  rows
+  json whole.json
+  rm kept/totals-1.json
+  printf 'no JSON\n{"call":' >>kept/rank-2
+  json run.json
+  python3 - whole.json run.json <<'PY'
+import json, sys
+whole, run = (json.load(open(name)) for name in sys.argv[1:])
+assert [r["received_bytes"] for r in run["ranks"]] == \
+    [r["received_bytes"] for r in whole["ranks"]]
+text = " ".join(run["facts"]["warnings"])
+assert not whole["facts"]["warnings"], whole["facts"]["warnings"]
+assert "rank 1 left no totals" in text and "2 lines of rank 2" in text, text
+PY
+}
+a_run_writes_its_page() {
+  scene
+  for file in level depth; do
+    run 0 "$sundog" split --parts 30,41,20 $file.npy
+  done
+  solver=("$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy'
+    --out 'out.{rank}.npy' $shallow)
+  many=("$sundog" run -n 3 --device host --split H --view shard)
+  run 0 "${many[@]}" --report 'a page.html' -- "${solver[@]}"
+  grep -q '"schema":1' 'a page.html'
+  [ ! -e kept ]
+  # The record of an earlier run, of more ranks, does not get into the page.
+  mkdir kept
+  touch kept/rank-7 kept/totals-1.json kept/notes
+  echo '[0,1,0,1,999999999999]' >kept/times-0
+  run 0 "${many[@]}" --record kept --report run.html -- "${solver[@]}"
+  grep -q '"schema":1' run.html
+  [ "$(ls kept | tr '\n' ' ')" = "notes rank-0 rank-1 rank-2 times-0 times-1 \
+times-2 totals-0.json totals-1.json totals-2.json " ]
+  json run.json
+  python3 -c 'import json; assert json.load(open("run.json"))["facts"]["seconds"] < 60'
+  # A run that fails has a page, too.
+  run 1 "${many[@]}" --report fails.html -- sh -c '"$@"; exit 1' sh "${solver[@]}"
+  grep -q '"schema":1' fails.html
+  # Without a call nothing is recorded.
+  run 125 "${many[@]}" --report none.html -- true
+  says err 'has no record of a run'
+  [ ! -e none.html ]
+  run 125 "${many[@]}" --report missing/run.html -- touch started
+  [ ! -e started ]
+}
+what_is_no_record_is_refused() {
+  mkdir nothing kept
+  run 74 "$sundog" report nothing
+  says err 'nothing has no record of a run'
+  [ -z "$(ls nothing)" ]
+  run 74 "$sundog" report missing --json
+  printf '{"call":1,"thread":0,"entry":"f"}\n' >kept/rank-0
+  run 74 "$sundog" report kept
+  says err 'kept/rank-0 has no times'
+  run 64 "$sundog" report
+  run 64 "$sundog" report kept --events -1
+  run 64 "$sundog" report kept other
+  rm kept/rank-0
+  rows
+  run 74 "$sundog" report kept -o missing/run.html
+  run 0 "$sundog" report kept
+  says out 'kept/report.html'
+  run 74 "$sundog" report kept -o /dev/full
+  [ -c /dev/full ]
+}
+
+cases numbers_of_rows_equal_a_count_of_the_calls \
+  numbers_of_a_mesh_equal_a_count_of_the_calls times_are_those_of_the_run \
+  few_events_stand_for_many a_fetched_tensor_is_a_cause \
+  sections_that_were_used_are_known what_a_dead_rank_left_is_counted \
+  a_run_writes_its_page what_is_no_record_is_refused

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds up the calls of each kind.
+#include "tools/report/kinds.h"
+
+#include <string.h>
+
+#include "src/plan/plan.h"
+
+static bool is_row(const json_t *row, const recorded_kind_t *kind) {
+  return strcmp(recorded_text(row, "entry"), kind->entry) == 0 &&
+         strcmp(recorded_text(row, "rule"), kind->rule) == 0 &&
+         strcmp(recorded_text(row, "strategy"), kind->strategy) == 0;
+}
+
+static void row_add(const json_t *row, kind_sums_t *sums) {
+  sums->calls += recorded_number(row, "count");
+  sums->received_bytes += recorded_number(row, "halo_bytes");
+  sums->sum_bytes += recorded_number(row, "sum_bytes");
+  sums->wait_ns += recorded_number(row, "wait_ns");
+  const json_t *copies = json_object_get(row, "copies");
+  for (int i = 0; i < SDG_COPY_COUNT; i++)
+    sums->copied_bytes +=
+        recorded_number(copies, sdg_copy_kind_name((sdg_copy_kind_t)i));
+}
+
+static void call_add(const recorded_call_t *call, kind_sums_t *sums) {
+  sums->calls++;
+  sums->received_bytes += call->received_bytes;
+  sums->sum_bytes += call->sum_bytes;
+  sums->wait_ns += call->agreed_ns + call->wait_ns;
+  sums->copied_bytes += call->copied_bytes;
+}
+
+kind_sums_t kinds_rank(const recorded_t *run, const recorded_rank_t *rank,
+                       int kind) {
+  kind_sums_t sums = {.calls = 0};
+  size_t index;
+  json_t *row;
+  json_array_foreach(json_object_get(rank->totals, "calls"), index, row) {
+    if (kind < 0 || is_row(row, &run->kind[kind]))
+      row_add(row, &sums);
+  }
+  for (int i = 0; i < rank->calls && !rank->totals; i++)
+    if (kind < 0 || rank->call[i].kind == kind)
+      call_add(&rank->call[i], &sums);
+  return sums;
+}
+
+// The sums over all ranks, and what only recorded calls tell.
+typedef struct kind_all {
+  kind_sums_t sums;
+  int64_t most_calls; // of the rank with the most
+  int64_t recorded, host_ns, device_ns, agreed_ns, wait_ns;
+  int64_t formula_bytes; // -1: no formula
+  const json_t *plan;    // any plan of the kind; NULL: none
+  json_t *why;
+} kind_all_t;
+
+static void why_add(json_t *list, const json_t *plan) {
+  size_t index;
+  json_t *known, *why = json_object_get(plan, "why");
+  json_array_foreach(list, index, known) {
+    if (json_equal(known, why))
+      return;
+  }
+  if (why)
+    (void)json_array_append(list, why);
+}
+
+static void rank_add(const recorded_t *run, const recorded_rank_t *rank,
+                     int kind, kind_all_t *all) {
+  kind_sums_t sums = kinds_rank(run, rank, kind);
+  all->sums.calls += sums.calls;
+  all->sums.received_bytes += sums.received_bytes;
+  all->sums.sum_bytes += sums.sum_bytes;
+  all->sums.wait_ns += sums.wait_ns;
+  all->sums.copied_bytes += sums.copied_bytes;
+  if (sums.calls > all->most_calls)
+    all->most_calls = sums.calls;
+  for (int i = 0; i < rank->calls; i++) {
+    const recorded_call_t *call = &rank->call[i];
+    if (call->kind != kind)
+      continue;
+    const recorded_plan_t *plan =
+        call->plan >= 0 ? &rank->plan[call->plan] : NULL;
+    all->recorded++;
+    all->host_ns += call->took_ns;
+    all->device_ns += call->device_took_ns;
+    all->agreed_ns += call->agreed_ns;
+    all->wait_ns += call->wait_ns;
+    if (!plan || plan->formula_bytes < 0)
+      all->formula_bytes = -1;
+    else if (all->formula_bytes >= 0)
+      all->formula_bytes += plan->formula_bytes;
+    if (plan && all->plan != plan->line) {
+      all->plan = plan->line;
+      why_add(all->why, plan->line);
+    }
+  }
+}
+
+static const char *cause_of(const recorded_kind_t *kind, const json_t *plan) {
+  static const struct {
+    const char *family, *cause;
+  } causes[] = {
+      {"conv", "halo"},         {"pool", "halo"},    {"function", "halo"},
+      {"neighborhood", "halo"}, {"sampler", "halo"}, {"attention", "attention"},
+      {"matmul", "product"},
+  };
+  if (strcmp(kind->strategy, "update") == 0)
+    return "gather";
+  if (strcmp(kind->strategy, "from the first rank") == 0)
+    return "parameters";
+  for (size_t i = 0; plan && i < sizeof causes / sizeof *causes; i++)
+    if (strcmp(recorded_text(plan, "family"), causes[i].family) == 0)
+      return causes[i].cause;
+  return "redistribution";
+}
+
+static kind_all_t kind_of(const recorded_t *run, int kind) {
+  kind_all_t all = {.why = json_array()};
+  for (int r = 0; r < run->found; r++)
+    rank_add(run, &run->rank[r], kind, &all);
+  // Calls that were not recorded have bytes, too.
+  if (all.recorded != all.sums.calls)
+    all.formula_bytes = -1;
+  return all;
+}
+
+static json_t *kind_make(const recorded_t *run, int kind) {
+  const recorded_kind_t *k = &run->kind[kind];
+  kind_all_t all = kind_of(run, kind);
+  // Agreements wait on the host, transfers on the device.
+  int64_t waited_ns = all.agreed_ns + all.wait_ns,
+          time_ns = all.device_ns ? all.device_ns + all.agreed_ns : all.host_ns;
+  return json_pack(
+      "{s:s,s:s,s:s,s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:I,s:I}", "entry",
+      k->entry, "rule", k->rule, "strategy", k->strategy, "cause",
+      cause_of(k, all.plan), "why", all.why, "calls",
+      (json_int_t)all.most_calls, "all_calls", (json_int_t)all.sums.calls,
+      "host_ns", (json_int_t)all.host_ns, "device_ns",
+      (json_int_t)all.device_ns, "wait_ns", (json_int_t)all.sums.wait_ns,
+      "wait_share", time_ns > 0 ? (double)waited_ns / (double)time_ns : 0.0,
+      "received_bytes", (json_int_t)all.sums.received_bytes, "formula_bytes",
+      all.formula_bytes >= 0 ? json_integer(all.formula_bytes) : json_null(),
+      "sum_bytes", (json_int_t)all.sums.sum_bytes, "copied_bytes",
+      (json_int_t)all.sums.copied_bytes);
+}
+
+json_t *kinds_make(const recorded_t *run) {
+  json_t *list = json_array();
+  for (int kind = 0; kind < run->kinds && list; kind++)
+    if (json_array_append_new(list, kind_make(run, kind)) != 0) {
+      json_decref(list);
+      return NULL;
+    }
+  return list;
+}
+
+json_t *kinds_causes(const recorded_t *run) {
+  static const char *const names[] = {"halo",   "attention",  "product",
+                                      "gather", "parameters", "redistribution"};
+  enum { NAMES = sizeof names / sizeof *names };
+  int64_t bytes[NAMES] = {0};
+  json_t *object = json_object();
+  for (int kind = 0; kind < run->kinds; kind++) {
+    kind_all_t all = kind_of(run, kind);
+    const char *cause = cause_of(&run->kind[kind], all.plan);
+    for (int i = 0; i < NAMES; i++)
+      bytes[i] += strcmp(cause, names[i]) == 0 ? all.sums.received_bytes : 0;
+    json_decref(all.why);
+  }
+  for (int i = 0; i < NAMES; i++)
+    (void)json_object_set_new(object, names[i], json_integer(bytes[i]));
+  return object;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page is a template with the report's JSON in it.
+#include "tools/report/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/report/document.h"
+
+// tools/report/page.html, as it is before and after the place of the data.
+static const unsigned char page[] = {
+#include "tools/report/page.inc"
+};
+static const char place[] = "@REPORT@";
+
+// Copies JSON into an element of HTML. '<' is found in its texts only, where
+// \u003c means the same, so that no text can end the element.
+static void json_embed(FILE *from, FILE *to) {
+  for (int c; (c = getc_unlocked(from)) != EOF;)
+    if (c == '<')
+      fputs("\\u003c", to);
+    else
+      putc_unlocked(c, to);
+}
+
+static sdg_status_t page_write(const recorded_t *run, int64_t events,
+                               FILE *to) {
+  const unsigned char *at = memmem(page, sizeof page, place, sizeof place - 1);
+  if (!at)
+    return sdg_fail(SDG_E_INTERNAL, "the page has no place for its data");
+  FILE *json = tmpfile();
+  if (!json)
+    return sdg_fail(SDG_E_FILE_IO, "a temporary file: %s", strerror(errno));
+  sdg_status_t status = document_write(run, events, json);
+  if (status == SDG_OK && (fflush(json) != 0 || ferror(json)))
+    status = sdg_fail(SDG_E_FILE_IO, "a temporary file: %s", strerror(errno));
+  if (status == SDG_OK) {
+    const unsigned char *rest = at + sizeof place - 1;
+    rewind(json);
+    fwrite(page, 1, (size_t)(at - page), to);
+    json_embed(json, to);
+    fwrite(rest, 1, (size_t)(page + sizeof page - rest), to);
+  }
+  fclose(json);
+  return status;
+}
+
+// Devices and pipes are not removed; without `filled`, only an empty file is.
+static void file_remove(const char *path, bool filled) {
+  struct stat is;
+  if (lstat(path, &is) == 0 && S_ISREG(is.st_mode) &&
+      (filled || is.st_size == 0))
+    (void)unlink(path);
+}
+
+sdg_status_t output_check(const char *path) {
+  FILE *file = fopen(path, "ae");
+  if (!file)
+    return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
+  fclose(file);
+  return SDG_OK;
+}
+
+static sdg_status_t run_write(const recorded_t *run, output_form_t form,
+                              int64_t events, const char *path) {
+  bool standard = strcmp(path, "-") == 0;
+  FILE *to = standard ? stdout : fopen(path, "we");
+  if (!to)
+    return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
+  sdg_status_t status = form == OUTPUT_JSON ? document_write(run, events, to)
+                                            : page_write(run, events, to);
+  bool failed = fflush(to) != 0 || ferror(to);
+  failed |= !standard && fclose(to) != 0;
+  if (status == SDG_OK && failed)
+    status = sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
+  if (status != SDG_OK && !standard)
+    file_remove(path, true);
+  return status;
+}
+
+sdg_status_t output_write(const char *folder, output_form_t form,
+                          int64_t events, const char *path) {
+  recorded_t run;
+  sdg_status_t status = recorded_read(folder, &run);
+  if (status != SDG_OK) {
+    file_remove(path, false);
+    return status;
+  }
+  status = run_write(&run, form, events, path);
+  recorded_fini(&run);
+  return status;
+}

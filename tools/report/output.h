@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the report of a recorded run as a file. */
+#ifndef SDG_TOOLS_REPORT_OUTPUT_H
+#define SDG_TOOLS_REPORT_OUTPUT_H
+
+#include <stdint.h>
+
+#include "src/base/status.h"
+
+enum { OUTPUT_EVENTS = 400000 }; /* as many as a page draws fluidly */
+
+/* How to write a report. */
+typedef enum output_form {
+  OUTPUT_PAGE, /* HTML, for people */
+  OUTPUT_JSON, /* doc/report.md */
+} output_form_t;
+
+/* Reads the record in `folder` and writes its report to the file `path`, "-":
+ * standard output. `events` is as in document_write(). A file that could not be
+ * written completely, or has been empty, is removed. SDG_E_FILE_IO,
+ * SDG_E_NO_MEMORY. */
+sdg_status_t output_write(const char *folder, output_form_t form,
+                          int64_t events, const char *path) SDG_MUST_CHECK;
+
+/* Checks that the file `path` can be written, before a run whose report goes
+ * there: makes an empty file if there is none. SDG_E_FILE_IO. */
+sdg_status_t output_check(const char *path) SDG_MUST_CHECK;
+
+#endif
