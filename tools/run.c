@@ -20,7 +20,7 @@
 #include "tools/program/program.h"
 #include "tools/record/report.h"
 #include "tools/report/output.h"
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 typedef struct run {
   launch_t launch; // first: the child parser's input

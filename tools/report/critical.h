@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 /* Writes the member "critical", after a comma. It is found backwards from the
  * last end of any rank: where a rank's stream waits in a call, the path goes on

@@ -2,6 +2,7 @@
 // Puts the parts of the report together.
 #include "tools/report/document.h"
 
+#include "tools/report/advice.h"
 #include "tools/report/facts.h"
 #include "tools/report/kinds.h"
 #include "tools/report/pieces.h"
@@ -28,6 +29,7 @@ sdg_status_t document_write(const recorded_t *run, int64_t events, FILE *to) {
   SDG_TRY(part_write(to, "kinds", kinds_make(run)));
   SDG_TRY(part_write(to, "received", kinds_causes(run)));
   SDG_TRY(part_write(to, "tensors", pieces_make(run)));
+  SDG_TRY(part_write(to, "advice", advice_make(run)));
   SDG_TRY(timeline_write(run, events, to));
   fprintf(to, "}\n");
   return SDG_OK;

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 /* Writes the report. `events`: at most so many events in the time line, 0: all
  * of them. SDG_E_NO_MEMORY; the caller checks `to` for errors. */

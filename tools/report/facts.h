@@ -3,7 +3,7 @@
 #ifndef SDG_TOOLS_REPORT_FACTS_H
 #define SDG_TOOLS_REPORT_FACTS_H
 
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 /* Returns a new object; NULL if memory runs out. */
 json_t *facts_make(const recorded_t *run);

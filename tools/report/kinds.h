@@ -3,7 +3,7 @@
 #ifndef SDG_TOOLS_REPORT_KINDS_H
 #define SDG_TOOLS_REPORT_KINDS_H
 
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 /* Of one rank, or of all. */
 typedef struct kind_sums {

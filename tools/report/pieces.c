@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/report/formula.h"
+#include "tools/record/formula.h"
 
 static bool is_split(const json_t *operand) {
   const json_t *whole = json_object_get(operand, "whole");

@@ -3,7 +3,7 @@
 #ifndef SDG_TOOLS_REPORT_PIECES_H
 #define SDG_TOOLS_REPORT_PIECES_H
 
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 /* Returns a new list with an object for each class of split tensors, that is of
  * equal extents, parts and element sizes, the largest first; NULL if memory

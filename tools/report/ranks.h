@@ -3,7 +3,7 @@
 #ifndef SDG_TOOLS_REPORT_RANKS_H
 #define SDG_TOOLS_REPORT_RANKS_H
 
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 /* Times of a rank in nanoseconds, by purpose. */
 typedef struct rank_times {

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 /* Kinds of events: those of the device (sdg_phase_t), then those of the host.
  */

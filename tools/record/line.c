@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the bytes of a text that are no UTF-8.
-#include "tools/report/line.h"
+#include "tools/record/line.h"
 
 #include <stdbool.h>
 #include <stdint.h>

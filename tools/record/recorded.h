@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A recorded run: what the ranks left in the folder of `--record FOLDER`. */
-#ifndef SDG_TOOLS_REPORT_RECORDED_H
-#define SDG_TOOLS_REPORT_RECORDED_H
+#ifndef SDG_TOOLS_RECORD_RECORDED_H
+#define SDG_TOOLS_RECORD_RECORDED_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the files that the ranks of a run have left.
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/report/formula.h"
-#include "tools/report/line.h"
+#include "tools/record/formula.h"
+#include "tools/record/line.h"
 
 enum { LIST_FIRST = 64 };
 

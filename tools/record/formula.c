@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Needs of windows: convolutions, their gradients, pooling forward, functions.
-#include "tools/report/formula.h"
+#include "tools/record/formula.h"
 
 #include <string.h>
 
 #include "rules/window/window.h"
-#include "tools/report/recorded.h"
+#include "tools/record/recorded.h"
 
 static const json_t *operand_of(const json_t *plan, const char *role,
                                 bool is_output) {
@@ -118,4 +118,45 @@ int64_t formula_halo_bytes(const json_t *plan) {
   sdg_box_t owned = sdg_box_intersect(&f.need, &f.own);
   return (sdg_box_count(&f.need) - sdg_box_count(&owned)) *
          recorded_number(f.operand, "bytes");
+}
+
+// Whether the window neither moves nor changes the extents.
+static bool is_same(const json_t *plan, const ends_t *ends, int dims) {
+  int spatial = (int)json_array_size(
+      json_object_get(json_object_get(plan, "window"), "kernel"));
+  for (int i = 0; i < spatial; i++) {
+    sdg_window_t window;
+    int d = dims - spatial + i;
+    if (!window_read(plan, i, &window) || window.stride != 1 ||
+        item(ends->from, "whole", d) != item(ends->by, "whole", d))
+      return false;
+  }
+  return true;
+}
+
+int64_t formula_predict(const json_t *plan, int dim, int ranks) {
+  formula_need_t f;
+  sdg_window_t window;
+  ends_t ends = ends_of(plan);
+  int spatial = (int)json_array_size(
+      json_object_get(json_object_get(plan, "window"), "kernel"));
+  if (!formula_need(plan, &f) || !is_same(plan, &ends, f.own.dims) ||
+      dim < f.own.dims - spatial ||
+      !window_read(plan, dim - (f.own.dims - spatial), &window))
+    return -1;
+  int64_t n = item(ends.from, "whole", dim), across = 1, rows = 0, lo = 0;
+  if (n < ranks)
+    return -1;
+  for (int d = 0; d < f.own.dims; d++)
+    across *= d == dim ? 1 : item(ends.from, "whole", d);
+  for (int r = 0; r < ranks; r++) {
+    int64_t hi = lo + n / ranks + (r < n % ranks);
+    sdg_range_t own = {lo, hi},
+                need = ends.adjoint ? sdg_window_need_adjoint(&window, own)
+                                    : sdg_window_need(&window, own);
+    rows += (need.lo < lo ? lo - (need.lo > 0 ? need.lo : 0) : 0) +
+            (need.hi > hi ? (need.hi < n ? need.hi : n) - hi : 0);
+    lo = hi;
+  }
+  return rows * across * recorded_number(f.operand, "bytes");
 }
