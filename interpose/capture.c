@@ -53,6 +53,15 @@ void sdg_capture_leave(void) {
     pthread_setcancelstate(cancelled, NULL);
 }
 
+int sdg_capture_depth(void) {
+  return depth;
+}
+
+void sdg_capture_unwind(int to) {
+  while (depth > to)
+    sdg_capture_leave();
+}
+
 bool sdg_capture_is_ours(const void *caller) {
   return depth > 0 || sdg_ranges_hold(caller);
 }

@@ -15,6 +15,10 @@
  * thread cannot be cancelled. */
 void sdg_capture_enter(void);
 void sdg_capture_leave(void);
+/* How often the thread has entered, and back to so often: frames in between are
+ * left by an exception. */
+int sdg_capture_depth(void);
+void sdg_capture_unwind(int depth);
 /* Whether a call from this return address is one that sundog, or cuDNN inside,
  * makes through the linker; or one of a process or thread that is no rank's. */
 bool sdg_capture_is_ours(const void *caller);

@@ -135,8 +135,44 @@ static void result_refuse(const closure_t *closure, result_t *result) {
   memset(result, 0xff, bytes > 8 ? bytes : 8);
 }
 
+// ---- exceptions ------------------------------------------------------------
+
+// A call that is being carried out. A function may leave it by an exception of
+// C++.
+typedef struct frame {
+  const closure_t *closure;
+  struct frame *outer;
+  int depth; // at the call
+} frame_t;
+static _Thread_local frame_t *innermost
+    __attribute__((tls_model("initial-exec")));
+
+int sdg_function_left(int version, int actions, uint64_t class, void *exception,
+                      void *context);
+
+// The personality of capture()'s frame: whoever unwinds the stack calls it, and
+// goes on. The plan was left in its middle, on this rank perhaps alone.
+__attribute__((used)) int sdg_function_left(int version, int actions,
+                                            uint64_t class, void *exception,
+                                            void *context) {
+  enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 }; // as in <unwind.h>
+  frame_t *frame = innermost;
+  (void)version, (void)class, (void)exception, (void)context;
+  if (!(actions & CLEANUP_PHASE) || !frame)
+    return CONTINUE_UNWIND;
+  innermost = frame->outer;
+  (void)sdg_job_fail(sdg_fail(SDG_E_FUNCTION,
+                              "%s: it was left by an exception, so that the "
+                              "ranks' results are incomplete",
+                              frame->closure->function->name));
+  sdg_report_fail();
+  sdg_capture_unwind(frame->depth);
+  return CONTINUE_UNWIND;
+}
+
 // True: the call was carried out, or refused.
-static bool capture(closure_t *closure, result_t *result, void **value) {
+static __attribute__((noinline)) bool capture(closure_t *closure,
+                                              result_t *result, void **value) {
   pending_t pending = {closure, result};
   sdg_function_call_t function = {.function = closure->function,
                                   .value = value,
@@ -147,6 +183,9 @@ static bool capture(closure_t *closure, result_t *result, void **value) {
   // itself are followed, each by what it uses.
   sdg_call_t call;
   bool done = true, refused = true;
+  frame_t frame = {closure, innermost, sdg_capture_depth()};
+  __asm__ volatile(".cfi_personality 0x1b, sdg_function_left");
+  innermost = &frame;
   sdg_capture_enter();
   sdg_status_t status = sdg_function_call_init(&function, &call);
   if (status == SDG_OK) {
@@ -168,6 +207,7 @@ static bool capture(closure_t *closure, result_t *result, void **value) {
     result_refuse(closure, result);
   }
   sdg_capture_leave();
+  innermost = frame.outer;
   if (sdg_job_disarmed())
     sdg_slot_disarm();
   return done;
