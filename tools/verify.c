@@ -18,6 +18,7 @@
 #include "tools/launch/child.h"
 #include "tools/launch/folder.h"
 #include "tools/launch/launch.h"
+#include "tools/record/reach.h"
 #include "tools/record/values.h"
 
 enum {
@@ -37,6 +38,8 @@ typedef struct verify {
   const char *ranks, *dim, *keep, *rtol, *atol, *calls;
   bool verbose;
   bool whole; // the view: ranks get whole files, and rank 0's output counts
+  bool ruled; // rules could be read
+  sdg_rules_t rules; // owned
   int inputs, outputs;
   const char *input[FILES_MAX], *output[FILES_MAX];
   char self[PATH_MAX], folder[PATH_MAX];
@@ -120,7 +123,9 @@ static const struct argp_option verify_options[] = {
     {"calls", KEY_CALLS, "N", 0,
      "Compare the outputs of tagged calls among the first N calls of cuDNN and "
      "products of matrices, too; names the first call and element that differ. "
-     "Slow: waits for each call and writes its outputs to files",
+     "Also tries the reach of functions that say `pure = yes`, in their first "
+     "N "
+     "calls. Slow: waits for each call and writes its outputs to files",
      0},
     {"keep", KEY_KEEP, "FOLDER", 0,
      "Write all files there and keep them; default: a private folder that is "
@@ -150,7 +155,13 @@ const struct argp verify_argp = {
         "is 0 if no difference is larger, 1 if one is, 125 if a run "
         "fails.\n\nWith --calls both runs must make the same calls from their "
         "first thread. This works for any program, whether it reads and writes "
-        "array files or not.\n\n  sundog verify -n 4 --split H --view shard "
+        "array files or not. Functions of the rules are not compared. Each "
+        "rank "
+        "calls those that are pure on copies, with elements of the inputs "
+        "changed beyond the reach of a row: if results in that row change, "
+        "the reach is too small, and the exit status is 1. If none does, the "
+        "reach is not disproved: other rows, values or calls may "
+        "still see farther.\n\n  sundog verify -n 4 --split H --view shard "
         "--input in.npy --output out.npy -- ./solver in.npy out.npy"};
 
 // Returns the path of a file in the folder, owned. Ends the command if memory
@@ -308,32 +319,36 @@ static sdg_status_t files_check(const verify_t *verify) {
 static sdg_status_t calls_compare(const verify_t *verify, int *out_result) {
   char *one = name_of(verify, "values", 0, "");
   char *many = name_of(verify, "values", 1, "");
-  bool differs = false;
-  const values_allowed_t allowed = {
+  bool differs = false, disproved = false;
+  int tried = 0;
+  values_allowed_t allowed = {
       .rtol = verify->rtol ? strtod(verify->rtol, NULL) : 0,
       .atol = verify->atol ? strtod(verify->atol, NULL) : 0,
       .rounding = !verify->rtol && !verify->atol};
   sdg_status_t status =
-      one && many ? values_compare(one, many, atoi(verify->ranks),
-                                   atoi(verify->calls), &allowed, &differs)
-                  : sdg_fail(SDG_E_NO_MEMORY, "for names of folders");
+      many && verify->ruled
+          ? reaches_print(many, atoi(verify->ranks), atoi(verify->calls),
+                          &verify->rules, &tried, &disproved)
+          : SDG_OK;
+  allowed.nothing = tried > 0;
+  if (status == SDG_OK)
+    status = one && many
+                 ? values_compare(one, many, atoi(verify->ranks),
+                                  atoi(verify->calls), &allowed, &differs)
+                 : sdg_fail(SDG_E_NO_MEMORY, "for names of folders");
   free(one);
   free(many);
-  *out_result = differs;
+  *out_result = differs || disproved;
   return status;
 }
 
-// Returns whether the rules ask for the whole view. The run itself reports
-// faults in them.
-static bool view_is_whole(const verify_t *verify) {
-  sdg_rules_t rules;
-  if (sdg_options_load(environ) != SDG_OK ||
-      !sdg_options_asked(sdg_options_get()) ||
-      sdg_rules_load(sdg_options_get(), atoi(verify->ranks), &rules) != SDG_OK)
-    return false;
-  bool whole = rules.view == SDG_VIEW_WHOLE;
-  sdg_rules_fini(&rules);
-  return whole;
+// The run itself reports faults in the rules.
+static void rules_read(verify_t *verify) {
+  verify->ruled = sdg_options_load(environ) == SDG_OK &&
+                  sdg_options_asked(sdg_options_get()) &&
+                  sdg_rules_load(sdg_options_get(), atoi(verify->ranks),
+                                 &verify->rules) == SDG_OK;
+  verify->whole = verify->ruled && verify->rules.view == SDG_VIEW_WHOLE;
 }
 
 static int verify_run(const verify_t *verify) {
@@ -382,8 +397,10 @@ int command_verify(int argc, char **argv) {
     snprintf(verify.folder, sizeof verify.folder, "%s", verify.keep);
   } else if (folder_create(verify.folder, sizeof verify.folder) != SDG_OK)
     return COMMAND_FAILED;
-  verify.whole = view_is_whole(&verify);
+  rules_read(&verify);
   int result = verify_run(&verify);
+  if (verify.ruled)
+    sdg_rules_fini(&verify.rules);
   if (!verify.keep)
     folder_remove(verify.folder);
   return result;

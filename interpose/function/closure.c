@@ -17,12 +17,15 @@
 #include "rules/file/function/function.h"
 #include "rules/file/setup.h"
 #include "rules/function/call.h"
+#include "rules/observe/reach.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
+#include "src/base/options.h"
 #include "src/call/functions.h"
 #include "src/job/job.h"
 #include "src/observe/declared.h"
 #include "src/observe/report.h"
+#include "src/observe/trace.h"
 
 // In the object that `sundog run` preloads; NULL without it.
 extern sdg_functions_t sundog_functions __attribute__((weak));
@@ -182,14 +185,18 @@ static __attribute__((noinline)) bool capture(closure_t *closure,
   // In the whole view call.memory stays NULL: the calls that the function makes
   // itself are followed, each by what it uses.
   sdg_call_t call;
-  bool done = true, refused = true;
+  bool done = true, refused = true, observed = sdg_options_get()->observing;
   frame_t frame = {closure, innermost, sdg_capture_depth()};
   __asm__ volatile(".cfi_personality 0x1b, sdg_function_left");
   innermost = &frame;
   sdg_capture_enter();
   sdg_status_t status = sdg_function_call_init(&function, &call);
   if (status == SDG_OK) {
+    if (observed)
+      sdg_reach_try(&call);
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
+    if (observed)
+      sdg_trace_call(&call, done);
     refused = done && call.refused;
     if (done && !refused && call.result) { // of the runtime: no call was made
       refused = true;

@@ -3,6 +3,7 @@
 #include "rules/observe/observe.h"
 
 #include "rules/observe/inspect.h"
+#include "rules/observe/reach.h"
 #include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
 #include "src/observe/inspect_record.h"
@@ -37,4 +38,5 @@ void sdg_observe_drop(void) {
   sdg_inspect_record_drop();
   sdg_run_record_drop();
   sdg_values_drop();
+  sdg_reach_drop();
 }

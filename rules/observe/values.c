@@ -87,7 +87,7 @@ static void batch_add(sdg_operand_t *operand, sdg_box_t *box) {
 }
 
 void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes) {
-  if (call->is_query || !is_ours() ||
+  if (call->is_query || call->family == SDG_FAMILY_FUNCTION || !is_ours() ||
       values.ordinal > sdg_options_get()->values_calls)
     return;
   sdg_values_forget();

@@ -38,7 +38,8 @@ void sdg_values_begin(const sdg_call_t *call);
  * if nothing is recorded. */
 sdg_box_t *sdg_values_boxes(const sdg_call_t *call,
                             const sdg_tagging_t *tagging);
-/* The outputs of the call that was begun are to be recorded when it ends.
+/* The outputs of the call that was begun are to be recorded when it ends. Those
+ * of functions are not: the run on one rank does not capture functions.
  * `boxes` NULL: they are whole tensors. */
 void sdg_values_expect(const sdg_call_t *call, const sdg_box_t *boxes);
 bool sdg_values_expected(void);

@@ -14,6 +14,7 @@
 typedef struct values_allowed {
   double rtol, atol;
   bool rounding;
+  bool nothing; /* it is no fault that nothing was compared */
 } values_allowed_t;
 
 /* Compares one/values-0 with many/values-R of all ranks, call by call. Prints

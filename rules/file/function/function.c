@@ -281,6 +281,27 @@ static sdg_status_t function_check(const sdg_location_t *location,
   return SDG_OK;
 }
 
+// A key that `sundog inspect` left open. In patterns of files a ? is any
+// character.
+static sdg_status_t filled_check(const sdg_function_draft_t *draft) {
+  char open[128] = "";
+  sdg_location_t location = {draft->source, 0};
+  for (int key = 0; key < SDG_FUNCTION_KEY_COUNT; key++) {
+    if (key == SDG_FUNCTION_LIBRARY || !draft->value[key] ||
+        !strchr(draft->value[key], '?'))
+      continue;
+    size_t used = strlen(open);
+    snprintf(open + used, sizeof open - used, "%s%s", used ? ", " : "",
+             sdg_function_key_name[key]);
+    if (!location.line)
+      location.line = draft->line[key];
+  }
+  return !*open ? SDG_OK
+                : sdg_location_fail(&location, SDG_E_RULES_UNFILLED,
+                                    "function '%s' still has a ? in: %s",
+                                    draft->name, open);
+}
+
 sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
                                 sdg_function_t *out) {
   sdg_location_t location, head = {draft->source, draft->head};
@@ -292,6 +313,7 @@ sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
   snprintf(out->name, sizeof out->name, "%s", draft->name);
   const char *text = value_of(draft, SDG_FUNCTION_SYMBOL, &location);
   snprintf(out->symbol, sizeof out->symbol, "%s", *text ? text : draft->name);
+  SDG_TRY(filled_check(draft));
   SDG_TRY(required(draft, SDG_FUNCTION_ARGUMENTS));
   SDG_TRY(required(draft, SDG_FUNCTION_TENSOR));
   SDG_TRY(required(draft, SDG_FUNCTION_REACH));
