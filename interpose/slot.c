@@ -91,9 +91,10 @@ void *sdg_slot_resolve(unsigned entry, const char *saved) {
       !sdg_setup_is_whole())
     target = sdg_entry[entry].shard;
   bool recorded = sdg_inspect_record_wanted() && !sdg_job_asked() &&
-                  (sdg_entry[entry].library == SDG_LIBRARY_CUBLAS ||
-                   sdg_entry[entry].library == SDG_LIBRARY_CUBLASLT) &&
-                  sdg_inspect_reduces(sdg_entry[entry].name);
+                  (((sdg_entry[entry].library == SDG_LIBRARY_CUBLAS ||
+                     sdg_entry[entry].library == SDG_LIBRARY_CUBLASLT) &&
+                    sdg_inspect_reduces(sdg_entry[entry].name)) ||
+                   sdg_entry[entry].memory);
   if (sdg_entry[entry].whole && !sdg_slot_disarmed() &&
       !(product && captured) &&
       (recorded || (sdg_job_asked() &&

@@ -10,13 +10,16 @@
 #include <unistd.h>
 
 #include "src/base/options.h"
+#include "src/call/functions.h"
 #include "tools/command.h"
 #include "tools/draft/candidate.h"
 #include "tools/draft/choices.h"
 #include "tools/draft/draft.h"
+#include "tools/draft/function.h"
 #include "tools/launch/child.h"
 #include "tools/launch/folder.h"
 #include "tools/launch/launch.h"
+#include "tools/program/imports.h"
 #include "tools/program/program.h"
 #include "tools/record/calls.h"
 
@@ -156,7 +159,12 @@ const struct argp inspect_argp = {
         "attention alone. Other splits leave out products of "
         "matrices: in the shard view these are computed from each rank's part, "
         "in the whole view every rank computes all of them. Neighbourhood "
-        "attention is not examined.\n\nHalo bytes are the bytes that all ranks "
+        "attention is not examined.\n\nFunctions of shared libraries that the "
+        "program is linked to are listed if they get addresses in device "
+        "memory; the rules file gets a section for each, with a ? for what "
+        "has to be filled in. Libraries of the system are left out, and "
+        "functions that the program looks up by dlsym.\n\nHalo bytes are the "
+        "bytes that all ranks "
         "receive in one step if the longest extents are divided evenly. They "
         "include the rows at the inner borders of convolutions and pooling, "
         "the keys and values in windows of attention, and the sums of products "
@@ -201,8 +209,20 @@ static void program_print(const char *name) {
     printf("  loads libraries with dlopen\n");
 }
 
+// Watches the functions of the program's libraries.
+static sdg_status_t functions_watch(launch_t *launch) {
+  int more;
+  SDG_TRY(imports_find(launch->program[0], SDG_WATCHED_MAX,
+                       &launch->function_name, &launch->functions, &more));
+  launch->watched = true;
+  if (more)
+    printf("  %d more functions of its libraries are not watched\n", more);
+  return SDG_OK;
+}
+
 static sdg_status_t program_run(inspect_t *inspect, int *out_status) {
   sigset_t mask;
+  SDG_TRY(functions_watch(&inspect->launch));
   SDG_TRY(folder_create(inspect->folder, sizeof inspect->folder));
   if (setenv("SUNDOG_INSPECT", inspect->folder, 1) != 0)
     return sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_INSPECT");
@@ -357,6 +377,17 @@ static void choice_print(const calls_t *calls, const choices_t *choices,
            chosen->in_full);
 }
 
+// Writes rules that split functions alone.
+static sdg_status_t functions_draft(const inspect_t *inspect,
+                                    const calls_t *calls) {
+  const wish_t *wish = &inspect->wish;
+  return draft_write_functions(
+      inspect->output, calls,
+      wish->dim == SDG_DIM_COUNT ? SDG_DIM_H : wish->dim,
+      wish->view == SDG_VIEW_UNSAID ? SDG_VIEW_SHARD : wish->view,
+      inspect->launch.program);
+}
+
 static sdg_status_t splits_judge(const inspect_t *inspect,
                                  const calls_t *calls) {
   int64_t steps = inspect->steps ? inspect->steps : calls_steps(calls);
@@ -370,8 +401,10 @@ static sdg_status_t splits_judge(const inspect_t *inspect,
     choice_print(calls, &choices, inspect, chosen);
     if (inspect->output && chosen)
       status = draft_write(inspect->output, choices.candidate, choices.count,
-                           chosen, wish->mesh.axes ? &wish->mesh : NULL,
+                           chosen, wish->mesh.axes ? &wish->mesh : NULL, calls,
                            inspect->launch.program);
+    else if (inspect->output && calls->functions)
+      status = functions_draft(inspect, calls);
     else if (inspect->output)
       status = sdg_fail(SDG_E_NOTHING_MATCHED, "no rules file was written");
   }
@@ -400,7 +433,11 @@ int command_inspect(int argc, char **argv) {
     folder_remove(inspect.folder);
   if (status != SDG_OK)
     return COMMAND_FAILED;
-  if (calls.count == 0) {
+  if (calls.count == 0 && calls.functions) {
+    functions_print(&calls);
+    if (inspect.output && functions_draft(&inspect, &calls) != SDG_OK)
+      result = COMMAND_FAILED;
+  } else if (calls.count == 0) {
     if (result == 0) {
       (void)sdg_fail(SDG_E_NOTHING_MATCHED,
                      "no cuDNN call of the program was seen");
@@ -408,6 +445,7 @@ int command_inspect(int argc, char **argv) {
     }
   } else {
     calls_print(&calls);
+    functions_print(&calls);
     if (splits_judge(&inspect, &calls) != SDG_OK)
       result = COMMAND_FAILED;
   }

@@ -97,7 +97,8 @@ static int object_look(struct dl_phdr_info *info, size_t bytes, void *data) {
   const char *slash = strrchr(info->dlpi_name, '/');
   const char *file = slash ? slash + 1 : info->dlpi_name;
   if (!object_read(info, &object) ||
-      symbol_find(&object, SDG_FUNCTIONS_TABLE, STT_OBJECT)) // sundog's stubs
+      symbol_find(&object, SDG_FUNCTIONS_TABLE, STT_OBJECT) ||
+      symbol_find(&object, SDG_WATCHED_TABLE, STT_OBJECT)) // sundog's stubs
     return 0;
   const ElfW(Sym) *symbol = symbol_find(&object, search->name, STT_FUNC);
   if (!symbol ||
@@ -119,6 +120,13 @@ bool sdg_function_exists(const char *name, const char *pattern) {
   search_t search = {.name = name, .pattern = pattern};
   dl_iterate_phdr(object_look, &search);
   return search.found != NULL;
+}
+
+void *sdg_function_look(const char *name, char *out_file, size_t file_bytes) {
+  search_t search = {.name = name, .pattern = ""};
+  dl_iterate_phdr(object_look, &search);
+  snprintf(out_file, file_bytes, "%s", search.file);
+  return search.found;
 }
 
 void *sdg_function_real(const char *name, const char *pattern) {

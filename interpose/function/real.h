@@ -4,6 +4,7 @@
 #define SDG_INTERPOSE_FUNCTION_REAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The function `name` in a loaded library whose file name matches `pattern` (""
  * : any). NULL, and SDG_E_FUNCTION_UNSEEN is reported: no library has it,
@@ -12,5 +13,9 @@ void *sdg_function_real(const char *name, const char *pattern);
 
 /* Whether a loaded library has it, seen or not. */
 bool sdg_function_exists(const char *name, const char *pattern);
+
+/* The first one in a loaded library, whichever that is, and the library's file
+ * name; NULL if there is none. Reports nothing. */
+void *sdg_function_look(const char *name, char *out_file, size_t file_bytes);
 
 #endif

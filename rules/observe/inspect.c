@@ -9,6 +9,7 @@
 
 #include "rules/attention/call/call.h"
 #include "rules/memory/uploads.h"
+#include "rules/observe/arguments.h"
 #include "rules/observe/window_shape.h"
 #include "rules/vendor/sequence.h"
 #include "rules/vendor/vendor.h"
@@ -117,6 +118,8 @@ void sdg_inspect_call(const sdg_call_t *call,
   }
   put(&text, "]}");
   sdg_inspect_record_count(text.bytes);
+  for (int i = 0; i < call->operands; i++)
+    sdg_arguments_tensor(&call->operand[i]);
 }
 
 bool sdg_inspect_reduces(const char *entry_name) {

@@ -2,6 +2,7 @@
 // Hands a call to the observers, one after the other.
 #include "rules/observe/observe.h"
 
+#include "rules/observe/arguments.h"
 #include "rules/observe/inspect.h"
 #include "rules/observe/reach.h"
 #include "rules/observe/run_record.h"
@@ -29,12 +30,15 @@ void sdg_observe_end(const sdg_call_t *call, bool done) {
 
 void sdg_observe_finish(void) {
   sdg_trace_flush();
+  if (sdg_inspect_record_wanted())
+    sdg_arguments_finish();
   sdg_inspect_record_finish();
   sdg_run_record_finish();
 }
 
 void sdg_observe_drop(void) {
   sdg_trace_drop();
+  sdg_arguments_drop();
   sdg_inspect_record_drop();
   sdg_run_record_drop();
   sdg_values_drop();

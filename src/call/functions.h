@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The object of the program's functions: a shared library that `sundog run`
  * writes and preloads beside libsundog.so. It defines each function that the
- * rules declare, as one jump through a slot of this table. */
+ * rules declare, as one jump through a slot of this table. `sundog inspect`
+ * writes one for the functions that it watches. */
 #ifndef SDG_SRC_CALL_FUNCTIONS_H
 #define SDG_SRC_CALL_FUNCTIONS_H
 
@@ -29,5 +30,11 @@ typedef struct sdg_functions {
  * finds a slot's target. */
 #define SDG_FUNCTIONS_TABLE   "sundog_functions"
 #define SDG_FUNCTIONS_RESOLVE "sundog_resolve"
+
+/* The same for watched functions: the slots keep their first targets, so that
+ * every call goes to the routine. */
+#define SDG_WATCHED_TABLE "sundog_watched"
+#define SDG_WATCHED_ROUTINE "sundog_watch"
+enum { SDG_WATCHED_MAX = 4096 };
 
 #endif

@@ -112,6 +112,12 @@ static void libraries_write(void) {
   free(text);
 }
 
+void sdg_inspect_record_line(const char *line) {
+  pthread_mutex_lock(&record.lock);
+  text_write(line);
+  pthread_mutex_unlock(&record.lock);
+}
+
 void sdg_inspect_record_finish(void) {
   if (!sdg_inspect_record_wanted())
     return;

@@ -14,6 +14,9 @@ bool sdg_inspect_record_wanted(void);
  * texts it writes {"dropped":true} instead. Any thread. */
 void sdg_inspect_record_count(const char *text);
 
+/* Writes a line of another kind. Any thread. */
+void sdg_inspect_record_line(const char *line);
+
 /* At exit: writes {"counts":[...]}, in the order of the lines, and
  * {"libraries":[...]}, the files of NVIDIA's libraries in this process. */
 void sdg_inspect_record_finish(void);

@@ -17,7 +17,9 @@
 #include "rules/graph/chain/clock.h"
 #include "rules/graph/statistics/statistics.h"
 #include "rules/memory/memory.h"
+#include "rules/observe/arguments.h"
 #include "rules/observe/inspect.h"
+#include "rules/observe/reach.h"
 #include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
 #include "rules/place/label.h"
@@ -320,6 +322,15 @@ void sdg_values_take(void) {
 void sdg_values_forget(void) {
 }
 
+void sdg_arguments_finish(void) {
+}
+
+void sdg_arguments_drop(void) {
+}
+
+void sdg_reach_drop(void) {
+}
+
 void sdg_values_drop(void) {
 }
 
@@ -358,6 +369,21 @@ void sdg_function_disarm(void) {
 void *sdg_function_probe(unsigned index, const char *saved) {
   (void)saved;
   return sundog_functions.row[index].slot;
+}
+
+// Watched functions: spoils the registers that have to be kept.
+extern sdg_functions_t sundog_watched __attribute__((weak));
+unsigned sdg_watch_vector_bytes = 16;
+
+void *sdg_watch_called(unsigned number, const uint64_t *integer,
+                       const uint64_t *stack);
+void *sdg_watch_called(unsigned number, const uint64_t *integer,
+                       const uint64_t *stack) {
+  const char *name = sundog_watched.row[number - SDG_FUNCTIONS_FIRST].name;
+  // A printed number uses registers of both kinds.
+  fprintf(stderr, "watches %s %d %g\n", name, (int)integer[0],
+          (double)(integer != stack) * 0.5);
+  return sdg_symbol_next(name);
 }
 
 void *sdg_function_resolve(unsigned index) {

@@ -119,7 +119,81 @@ sections_that_are_not_filled_in_are_refused() {
   run 0 "$sundog" rules --check -n 2 filled.rules
 }
 
+# own FLAG...: builds a program with a library of its own, linked with FLAGs.
+own() {
+  gcc -O2 -mavx -shared -fPIC -I"$root" -o libown.so "$here/draft/own.c"
+  gcc -O2 -mavx "${flags[@]}" "$@" -o calls_own "$here/draft/calls_own.c" \
+    ./libown.so "$host/libcudart.so.13" -lpthread -Wl,-rpath,"$PWD"
+}
+# functions: the list of functions that `inspect` has printed, without columns.
+functions() { sed -n '/ FUNCTION /,$p' out | tr -s ' '; }
+
+functions_are_seen_however_they_are_called() {
+  local how
+  grep -qw avx /proc/cpuinfo || { echo '# no AVX'; return 0; }
+  for how in -DPLT -fno-plt -no-pie -Wl,-z,now; do
+    own $how
+    LD_LIBRARY_PATH=$host ./calls_own >alone
+    run 0 "$sundog" inspect --device host -- ./calls_own
+    # The program does the same.
+    grep -v '^ \|^program\|^$' out | cmp alone -
+    silent err
+    functions >list
+    grep -q '^ 8000 own_ten of libown.so 1: device memory, 1024 bytes 2: device memory, 1024 bytes 3: .* 4: rows 32 5: columns 8 6: device memory, 1024 bytes 7: device memory, 1024 bytes 8: device' list
+    grep -q '^ 8000 own_print of libown.so 1: device memory, 1024 bytes' list
+    grep -q '^ 1 own_big of ' list # behind the address of its result
+    grep -q '^ 1 own_vector of ' list
+    grep -q '^ 1 own_nested of ' list
+    # Neither data, nor functions that choose their code, nor those without a
+    # device address.
+    ! grep -Eq 'own_(data|chosen|host)' list
+  done
+}
+sections_are_drafted_for_functions() {
+  own
+  run 0 "$sundog" inspect --device host -o own.rules -- ./calls_own
+  sed -n '/^.function own_ten/,/^$/p' own.rules >section
+  grep -qx 'library = libown.so' section
+  grep -q '^arguments = ? a1, ? a2, ? a3, int rows, int columns, ? a6' section
+  grep -q '^arguments = ? a7, ? a8' section
+  grep -qx 'tensor = a1 a2 a3 a6 a7 a8: float \[rows columns\]' section
+  grep -qx 'reach = H:? W:?' section
+  run 78 "$sundog" rules --check -n 2 own.rules
+  says err SDG-114
+}
+# The steps of doc/functions.md.
+a_filled_draft_splits_the_solver() {
+  cd "$libraries"
+  run 0 "$sundog" inspect --device host -o "$work/draft.rules" -- \
+    ./solver 24 16 3 -1
+  cp "$work/out" alone
+  cd "$work"
+  says out 'wave_step of libwave.so  1: device memory, 1536 bytes'
+  grep -q '^\[function wave_limit' draft.rules
+  # The page says what is written for each ?.
+  awk '/^\[/ { on = /wave_step|shard/ } on && /^arguments/ && seen++ { next } on' \
+    draft.rules |
+    sed '/^arguments/c arguments = in u, in v, out w, int rows, int columns, double dt
+      /^tensor/c tensor = u v w: float [rows columns]
+      s/^reach.*/reach = H:1 W:1\npure = yes/; s/^stream.*/stream = none/' >one.rules
+  run 0 "$sundog" rules --check -n 3 one.rules
+  # All of the solver's functions, by its own rules.
+  pure | sed '/^\[function wave_step/,/^$/d; /^\[shard/,$d' >rest.rules
+  cat rest.rules one.rules >all.rules
+  tried 0 all.rules 4
+  says out 'wave_step: reach H:1: not disproved'
+  cp all.rules "$libraries/tried.rules"
+  cd "$libraries"
+  "$sundog" run -n 3 --device host --rules tried.rules \
+    --ranks-output "$work/others" -- ./piece >"$work/rank-0" 2>"$work/err"
+  cd "$work"
+  cat rank-0 others/rank-[12].out | sort -n -k1,1 -k2,2 >pieces
+  grep -E '^[0-9]+ [0-9]+ [-0]' "$libraries/alone" | cmp pieces -
+}
+
 cases a_right_reach_is_not_disproved a_wrong_reach_is_named \
   a_reach_that_is_too_large_is_a_hint functions_of_the_whole_view_are_tried \
   the_calls_of_functions_are_recorded \
-  sections_that_are_not_filled_in_are_refused
+  sections_that_are_not_filled_in_are_refused \
+  functions_are_seen_however_they_are_called \
+  sections_are_drafted_for_functions a_filled_draft_splits_the_solver

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/draft/function.h"
+
 const char *view_name(sdg_view_t view) {
   return view == SDG_VIEW_SHARD ? "shard" : "whole";
 }
@@ -300,16 +302,40 @@ static void section_write(FILE *file, const candidate_t *c,
             candidate_name(c, name, sizeof name));
 }
 
+static sdg_status_t file_close(FILE *file, const char *path) {
+  bool bad = ferror(file) != 0;
+  return fclose(file) != 0 || bad
+             ? sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno))
+             : SDG_OK;
+}
+
 sdg_status_t draft_write(const char *path, const candidate_t *candidates,
                          int count, const candidate_t *chosen,
-                         const sdg_mesh_t *mesh, char *const *words) {
+                         const sdg_mesh_t *mesh, const calls_t *calls,
+                         char *const *words) {
   FILE *file = fopen(path, "we");
   if (!file)
     return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
   head_write(file, candidates, count, chosen, words);
   section_write(file, chosen, mesh);
-  bool bad = ferror(file) != 0;
-  if (fclose(file) != 0 || bad)
+  functions_write_sections(file, calls);
+  return file_close(file, path);
+}
+
+sdg_status_t draft_write_functions(const char *path, const calls_t *calls,
+                                   sdg_dim_t dim, sdg_view_t view,
+                                   char *const *words) {
+  FILE *file = fopen(path, "we");
+  if (!file)
     return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
-  return SDG_OK;
+  fprintf(file, "; Drafted by `sundog inspect` from one run of\n;  ");
+  for (int column = INDENT; *words; words++)
+    word_write(file, *words, &column);
+  fprintf(file,
+          "\n; It made no call of cuDNN that could be split: only tensors of "
+          "functions are.\n");
+  functions_write_sections(file, calls);
+  fprintf(file, "\n[shard field]\nop = function\nsplit = %s\n%s",
+          sdg_dim_name(dim), view_line(view));
+  return file_close(file, path);
 }

@@ -25,11 +25,16 @@ bool draft_is_of(const candidate_t *candidate, sdg_dim_t dim);
 /* Returns "shard" or "whole". */
 const char *view_name(sdg_view_t view);
 
-/* Writes the rules file for `chosen`. `words`: the program's command line.
- * `mesh`: NULL for one axis with all ranks. SDG_E_FILE_IO. */
+/* Writes the rules file for `chosen`, with sections for functions. `words`: the
+ * program's command line. `mesh`: NULL for one axis with all ranks.
+ * SDG_E_FILE_IO. */
 sdg_status_t draft_write(const char *path, const candidate_t *candidates,
                          int count, const candidate_t *chosen,
-                         const sdg_mesh_t *mesh,
+                         const sdg_mesh_t *mesh, const calls_t *calls,
                          char *const *words) SDG_MUST_CHECK;
+/* The same for a program whose functions alone are split, along `dim`. */
+sdg_status_t draft_write_functions(const char *path, const calls_t *calls,
+                                   sdg_dim_t dim, sdg_view_t view,
+                                   char *const *words) SDG_MUST_CHECK;
 
 #endif

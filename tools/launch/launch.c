@@ -303,7 +303,7 @@ sdg_status_t launch_preload(const launch_t *launch, const char *folder) {
   if (launch->functions > 0) {
     snprintf(path, sizeof path, "%s/functions.so", folder);
     SDG_TRY(functions_write(path, (const char *const *)launch->function_name,
-                            launch->functions));
+                            launch->functions, launch->watched));
     SDG_TRY(variable_join("LD_PRELOAD", variable_get("LD_PRELOAD"), path));
   }
   SDG_TRY(nccl_set());

@@ -26,6 +26,7 @@ typedef struct launch {
   streams_t streams; /* `run` only */
   int functions;     /* of the program's own that the rules declare */
   char **function_name;
+  bool watched; /* they are watched, and none is declared: `inspect` */
 } launch_t;
 
 /* The value of SUNDOG_LAUNCH in ranks of `sundog run`. */

@@ -20,6 +20,7 @@ enum { PAGE = 0x10000, CODE_BYTES = 32, SEGMENTS = 4, TAGS = 11 };
 // Offsets in the file, which are the addresses in memory.
 typedef struct layout {
   int count;
+  const char *table_name, *routine;
   size_t hash, symbols, strings, relocations, code, text_end;
   size_t dynamic, got, table, end;
   size_t string_bytes;
@@ -31,12 +32,12 @@ static size_t aligned(size_t at, size_t to) {
   return (at + to - 1) / to * to;
 }
 
-// The null symbol, the functions, the table, sundog_resolve.
+// The null symbol, the functions, the table, the routine.
 static size_t symbols_of(int count) {
   return (size_t)count + 3;
 }
 
-// Three pointers of each row, and the address of sundog_resolve.
+// Three pointers of each row, and the address of the routine.
 static size_t relocations_of(int count) {
   return 3 * (size_t)count + 1;
 }
@@ -46,10 +47,13 @@ static size_t row_at(const layout_t *l, int index) {
          (size_t)index * sizeof(sdg_functions_row_t);
 }
 
-static layout_t layout_make(const char *const *names, int count) {
-  layout_t l = {.count = count};
-  l.string_bytes = 1 + sizeof soname + sizeof SDG_FUNCTIONS_TABLE +
-                   sizeof SDG_FUNCTIONS_RESOLVE;
+static layout_t layout_make(const char *const *names, int count, bool watched) {
+  layout_t l = {.count = count,
+                .table_name = watched ? SDG_WATCHED_TABLE : SDG_FUNCTIONS_TABLE,
+                .routine =
+                    watched ? SDG_WATCHED_ROUTINE : SDG_FUNCTIONS_RESOLVE};
+  l.string_bytes =
+      1 + sizeof soname + strlen(l.table_name) + strlen(l.routine) + 2;
   for (int i = 0; i < count; i++)
     l.string_bytes += strlen(names[i]) + 1;
   l.hash = aligned(sizeof(Elf64_Ehdr) + SEGMENTS * sizeof(Elf64_Phdr), 8);
@@ -103,7 +107,7 @@ static size_t jump_put(char *to, size_t end, size_t target) {
 }
 
 // A jump through the slot; then what the slot holds at first: pushq, and a jump
-// to sundog_resolve.
+// to the routine.
 static void code_put(char *file, const layout_t *l, int index) {
   static const unsigned char branch_target[] = {0xf3, 0x0f, 0x1e, 0xfa},
                              push = 0x68;
@@ -267,9 +271,9 @@ static void file_fill(char *file, const layout_t *l, const char *const *names) {
     relocation_put(&relocation, row + offsetof(sdg_functions_row_t, slot),
                    stub + CODE_BYTES / 2);
   }
-  size_t name = string_put(file, l, &used, SDG_FUNCTIONS_TABLE);
+  size_t name = string_put(file, l, &used, l->table_name);
   *symbol++ = symbol_make(name, STT_OBJECT, l->table, l->end - l->table);
-  name = string_put(file, l, &used, SDG_FUNCTIONS_RESOLVE);
+  name = string_put(file, l, &used, l->routine);
   *symbol = symbol_make(name, STT_FUNC, 0, 0);
   *relocation =
       (Elf64_Rela){.r_offset = l->got,
@@ -278,8 +282,8 @@ static void file_fill(char *file, const layout_t *l, const char *const *names) {
 }
 
 sdg_status_t functions_write(const char *path, const char *const *names,
-                             int count) {
-  layout_t l = layout_make(names, count);
+                             int count, bool watched) {
+  layout_t l = layout_make(names, count, watched);
   char *bytes;
   SDG_TRY(SDG_ALLOCATE(bytes, l.end, "functions of the program"));
   file_fill(bytes, &l, names);

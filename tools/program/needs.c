@@ -26,9 +26,8 @@ static void name_take(const char *name, bool *found12, bool *found13) {
   }
 }
 
-// Reads lines such as "\tlibcudart.so.12 => not found" from the dynamic linker,
-// which a child runs instead of the program.
-static void linker_ask(const char *path, bool *found12, bool *found13) {
+void needs_ask(const char *path, void (*take)(const char *line, void *user),
+               void *user) {
   int ends[2];
   char line[4096];
   if (pipe(ends) != 0)
@@ -50,7 +49,7 @@ static void linker_ask(const char *path, bool *found12, bool *found13) {
   close(ends[1]);
   FILE *in = fdopen(ends[0], "r");
   while (pid > 0 && in && fgets(line, sizeof line, in))
-    name_take(line + strspn(line, " \t"), found12, found13);
+    take(line, user);
   if (in)
     fclose(in);
   else
@@ -59,18 +58,27 @@ static void linker_ask(const char *path, bool *found12, bool *found13) {
     (void)waitpid(pid, NULL, 0);
 }
 
+typedef struct versions {
+  bool twelve, thirteen;
+} versions_t;
+
+static void line_take(const char *line, void *user) {
+  versions_t *found = user;
+  name_take(line + strspn(line, " \t"), &found->twelve, &found->thirteen);
+}
+
 bool needs_twelve(const char *name) {
   program_t program;
-  bool found12 = false, found13 = false;
+  versions_t found = {false, false};
   if (!program_readable(name) || program_examine(name, &program) != SDG_OK ||
       !program.is_elf)
     return false;
   for (int i = 0; i < program.needed; i++)
-    name_take(program.needed_name[i], &found12, &found13);
+    name_take(program.needed_name[i], &found.twelve, &found.thirteen);
   // A static program would run; the linker would not answer for a privileged
   // one.
-  if (!found12 && !found13 && program.needed > 0 && !program.is_static &&
-      !program.is_privileged)
-    linker_ask(program.path, &found12, &found13);
-  return found12 && !found13;
+  if (!found.twelve && !found.thirteen && program.needed > 0 &&
+      !program.is_static && !program.is_privileged)
+    needs_ask(program.path, line_take, &found);
+  return found.twelve && !found.thirteen;
 }

@@ -16,29 +16,7 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
-
-// A file in memory. It may be malformed, so every access goes through at().
-typedef struct image {
-  const char *bytes;
-  uint64_t size;
-} image_t;
-
-// Returns NULL outside of the file, and for misaligned offsets, which a correct
-// file does not have.
-static const void *at(const image_t *image, uint64_t offset, uint64_t bytes) {
-  return offset % 8 == 0 && offset <= image->size &&
-                 bytes <= image->size - offset
-             ? image->bytes + offset
-             : NULL;
-}
-
-// Returns a terminated string; "" if it is outside of the file.
-static const char *string_at(const image_t *image, uint64_t offset) {
-  return offset < image->size &&
-                 memchr(image->bytes + offset, 0, image->size - offset)
-             ? image->bytes + offset
-             : "";
-}
+#include "tools/program/image.h"
 
 static bool has_text(const image_t *image, const char *text) {
   return memmem(image->bytes, image->size, text, strlen(text)) != NULL;
@@ -48,7 +26,7 @@ static bool has_text(const image_t *image, const char *text) {
 static uint64_t offset_of(const image_t *image, const Elf64_Ehdr *head,
                           uint64_t address) {
   for (int i = 0; i < head->e_phnum; i++) {
-    const Elf64_Phdr *segment = at(
+    const Elf64_Phdr *segment = image_at(
         image, head->e_phoff + (uint64_t)i * sizeof *segment, sizeof *segment);
     if (segment && segment->p_type == PT_LOAD && address >= segment->p_vaddr &&
         address - segment->p_vaddr < segment->p_filesz)
@@ -61,7 +39,7 @@ static void dynamic_read(const image_t *image, const Elf64_Ehdr *head,
                          const Elf64_Phdr *segment, program_t *out) {
   uint64_t count = segment->p_filesz / sizeof(Elf64_Dyn), strings = UINT64_MAX;
   const Elf64_Dyn *entry =
-      at(image, segment->p_offset, count * sizeof(Elf64_Dyn));
+      image_at(image, segment->p_offset, count * sizeof(Elf64_Dyn));
   for (uint64_t i = 0; entry && i < count && entry[i].d_tag != DT_NULL; i++)
     if (entry[i].d_tag == DT_STRTAB)
       strings = offset_of(image, head, entry[i].d_un.d_ptr);
@@ -71,7 +49,7 @@ static void dynamic_read(const image_t *image, const Elf64_Ehdr *head,
     if (entry[i].d_tag != DT_NEEDED || out->needed == PROGRAM_NEEDED_MAX)
       continue;
     snprintf(out->needed_name[out->needed++], PROGRAM_NAME_BYTES, "%s",
-             string_at(image, strings + entry[i].d_un.d_val));
+             image_string(image, strings + entry[i].d_un.d_val));
   }
 }
 
@@ -88,22 +66,19 @@ static void symbol_note(const char *name, bool defined, program_t *out) {
 static void symbols_read(const image_t *image, const Elf64_Ehdr *head,
                          program_t *out) {
   for (int i = 0; i < head->e_shnum; i++) {
-    const Elf64_Shdr *table =
-        at(image, head->e_shoff + (uint64_t)i * sizeof *table, sizeof *table);
+    const Elf64_Shdr *table = image_section(image, (unsigned)i);
     if (!table ||
         (table->sh_type != SHT_SYMTAB && table->sh_type != SHT_DYNSYM))
       continue;
-    const Elf64_Shdr *strings =
-        at(image, head->e_shoff + (uint64_t)table->sh_link * sizeof *strings,
-           sizeof *strings);
+    const Elf64_Shdr *strings = image_section(image, table->sh_link);
     uint64_t count = table->sh_size / sizeof(Elf64_Sym);
     const Elf64_Sym *symbol =
-        at(image, table->sh_offset, count * sizeof(Elf64_Sym));
+        image_at(image, table->sh_offset, count * sizeof(Elf64_Sym));
     for (uint64_t s = 0; strings && symbol && s < count; s++) {
       char name[64]; // the symbol's name without its version, such as
                      // "@GLIBC_2.34"
       const char *text =
-          string_at(image, strings->sh_offset + symbol[s].st_name);
+          image_string(image, strings->sh_offset + symbol[s].st_name);
       snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "@"), text);
       symbol_note(name, symbol[s].st_shndx != SHN_UNDEF, out);
     }
@@ -111,14 +86,13 @@ static void symbols_read(const image_t *image, const Elf64_Ehdr *head,
 }
 
 static void elf_read(const image_t *image, program_t *out) {
-  const Elf64_Ehdr *head = at(image, 0, sizeof *head);
-  if (!head || head->e_ident[EI_CLASS] != ELFCLASS64 ||
-      head->e_ident[EI_DATA] != ELFDATA2LSB)
+  const Elf64_Ehdr *head = image_elf(image);
+  if (!head)
     return;
   out->is_elf = true;
   out->is_static = true;
   for (int i = 0; i < head->e_phnum; i++) {
-    const Elf64_Phdr *segment = at(
+    const Elf64_Phdr *segment = image_at(
         image, head->e_phoff + (uint64_t)i * sizeof *segment, sizeof *segment);
     if (segment && segment->p_type == PT_INTERP)
       out->is_static = false;

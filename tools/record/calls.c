@@ -152,6 +152,23 @@ static void libraries_add(calls_t *calls, const json_t *list) {
   }
 }
 
+static sdg_status_t function_add(calls_t *calls, const json_t *from) {
+  seen_function_t function;
+  seen_function_read(from, &function);
+  for (int i = 0; i < calls->functions; i++)
+    if (strcmp(calls->function[i].name, function.name) == 0) {
+      calls->function[i].calls += function.calls; // of another process
+      return SDG_OK;
+    }
+  seen_function_t *more =
+      realloc(calls->function, ((size_t)calls->functions + 1) * sizeof *more);
+  if (!more)
+    return sdg_fail(SDG_E_NO_MEMORY, "for the record of functions");
+  calls->function = more;
+  calls->function[calls->functions++] = function;
+  return SDG_OK;
+}
+
 static sdg_status_t file_read(const char *path, calls_t *calls) {
   char *line = NULL;
   size_t room = 0;
@@ -174,6 +191,8 @@ static sdg_status_t file_read(const char *path, calls_t *calls) {
       libraries_add(calls, json_object_get(object, "libraries"));
     else if (json_object_get(object, "dropped"))
       calls->dropped = true;
+    else if (json_object_get(object, "function"))
+      status = function_add(calls, object);
     else if (object) {
       seen_call_t call;
       int *more = realloc(at, ((size_t)lines + 1) * sizeof *at);
@@ -219,6 +238,7 @@ sdg_status_t calls_read(const char *folder, calls_t *out_calls) {
 
 void calls_fini(calls_t *calls) {
   free(calls->call);
+  free(calls->function);
   *calls = (calls_t){.count = 0};
 }
 

@@ -9,6 +9,7 @@
 
 #include "rules/window/window.h"
 #include "src/call/call.h"
+#include "tools/record/functions.h"
 
 enum { CALLS_NAME_BYTES = 96, CALLS_LIBRARIES_MAX = 16 };
 
@@ -50,6 +51,8 @@ typedef struct calls {
   int processes;     /* processes that called cuDNN */
   bool complete;     /* no signal ended them, so counts are right */
   bool dropped;      /* a process made more distinct calls than it records */
+  int functions;     /* that got addresses in device memory */
+  seen_function_t *function; /* owned */
   int libraries;
   char library[CALLS_LIBRARIES_MAX][PATH_MAX];
 } calls_t;

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guesses from integers and addresses what the arguments of a function are.
+#include "tools/draft/function.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  NAME_BYTES = 40, // of a section
+  FACTS_DIMS = 3,
+  IN_LINE = 6 // arguments
+};
+
+typedef enum kind { UNKNOWN, TENSOR, EXTENT } kind_t;
+
+// An extent that the arguments say.
+typedef struct axis {
+  sdg_dim_t dim;
+  int64_t extent;
+  int argument; // -1: none has this value
+} axis_t;
+
+typedef struct facts {
+  int arguments;
+  kind_t kind[SEEN_PLACES_MAX];
+  bool by_reference[SEEN_PLACES_MAX];
+  int axes;
+  axis_t axis[SDG_DIMS_MAX];
+  const seen_place_t *shape; // the tensor that has the axes
+  int element_bytes;         // 0: unknown
+} facts_t;
+
+static const char *axis_name(sdg_dim_t dim) {
+  return dim == SDG_DIM_H   ? "rows"
+         : dim == SDG_DIM_W ? "columns"
+         : dim == SDG_DIM_D ? "planes"
+         : dim == SDG_DIM_C ? "channels"
+                            : "images";
+}
+
+// ---- guesses ---------------------------------------------------------------
+
+// An integer among the registers that may be an extent.
+static bool integer_of(const seen_function_t *f, int index, int64_t *out,
+                       bool *out_behind) {
+  const seen_place_t *place = &f->place[index];
+  if (2 * place->device >= f->noted)
+    return false;
+  *out_behind =
+      !(place->has_value && place->value > 1 && place->value < INT32_MAX / 2) ||
+      (place->has_behind && place->value > 1 << 20);
+  *out = *out_behind ? place->behind : place->value;
+  return (*out_behind ? place->has_behind : true) && *out > 1;
+}
+
+static bool axis_assign(const seen_function_t *f, facts_t *io, axis_t *axis) {
+  for (int i = 0; i < f->registers; i++) {
+    int64_t value;
+    bool behind;
+    if (io->kind[i] != UNKNOWN || !integer_of(f, i, &value, &behind) ||
+        value != axis->extent)
+      continue;
+    io->kind[i] = EXTENT;
+    io->by_reference[i] = behind;
+    axis->argument = i;
+    return true;
+  }
+  return false;
+}
+
+// The extents of a tensor that a call of cuDNN had at this address.
+static void shape_recorded(const seen_function_t *f, const seen_place_t *place,
+                           facts_t *io) {
+  static const sdg_dim_t of[2][5] = {
+      {SDG_DIM_N, SDG_DIM_C, SDG_DIM_H, SDG_DIM_W, SDG_DIM_W},
+      {SDG_DIM_N, SDG_DIM_C, SDG_DIM_D, SDG_DIM_H, SDG_DIM_W}};
+  io->shape = place;
+  for (int d = 0; d < place->dims; d++)
+    if (place->extent[d] > 1)
+      io->axis[io->axes++] =
+          (axis_t){of[place->dims == 5][d], place->extent[d], -1};
+  for (int a = 0; a < io->axes; a++)
+    (void)axis_assign(f, io, &io->axis[a]);
+}
+
+// Whether integers in this order, from argument `from` on, multiply to the
+// number of elements.
+static bool product_find(const seen_function_t *f, int64_t elements, int from,
+                         int dims, int *out_argument) {
+  for (int i = from; i < f->registers; i++) {
+    int64_t value;
+    bool behind;
+    if (!integer_of(f, i, &value, &behind) || elements % value != 0)
+      continue;
+    *out_argument = i;
+    if (dims == 1 ? value == elements
+                  : product_find(f, elements / value, i + 1, dims - 1,
+                                 out_argument + 1))
+      return true;
+  }
+  return false;
+}
+
+// Fortran's arrays have their first extent contiguous.
+static bool is_fortrans(const seen_function_t *f) {
+  size_t length = strlen(f->name);
+  return length > 1 && f->name[length - 1] == '_';
+}
+
+static void shape_take(const seen_function_t *f, const seen_place_t *place,
+                       int bytes, const int *argument, int dims, facts_t *io) {
+  static const sdg_dim_t dim[FACTS_DIMS] = {SDG_DIM_D, SDG_DIM_H, SDG_DIM_W};
+  io->shape = place;
+  io->element_bytes = bytes;
+  io->axes = dims;
+  for (int a = 0; a < dims; a++) {
+    int64_t value = 0;
+    int from = argument[is_fortrans(f) ? dims - 1 - a : a];
+    (void)integer_of(f, from, &value, &io->by_reference[from]);
+    io->kind[from] = EXTENT;
+    io->axis[a] = (axis_t){dims == 1 ? SDG_DIM_H : dim[FACTS_DIMS - dims + a],
+                           value, from};
+  }
+}
+
+// Integers that multiply to the size of an allocation.
+static void shape_of_room(const seen_function_t *f, int end, facts_t *io) {
+  static const int order[] = {2, 3, 1}, bytes[] = {4, 8};
+  int argument[FACTS_DIMS];
+  for (int o = 0; o < FACTS_DIMS; o++)
+    for (int i = 0; i < end; i++)
+      for (int b = 0; b < 2; b++) {
+        const seen_place_t *place = &f->place[i];
+        if (io->shape || io->kind[i] != TENSOR || place->room % bytes[b] != 0 ||
+            !product_find(f, place->room / bytes[b], 0, order[o], argument))
+          continue;
+        shape_take(f, place, bytes[b], argument, order[o], io);
+      }
+}
+
+// Arguments on the stack begin right behind the registers, if those are used;
+// what lies further may be the caller's.
+static int stack_end(const seen_function_t *f) {
+  int end = f->registers;
+  for (int i = 0; i < f->registers; i++)
+    if (f->place[i].device < f->noted && f->place[i].is_wide &&
+        !f->place[i].has_behind)
+      return end;
+  while (end < f->places && f->place[end].device == f->noted)
+    end++;
+  return end;
+}
+
+static void facts_find(const seen_function_t *f, facts_t *out) {
+  int end = stack_end(f);
+  *out = (facts_t){.arguments = 0};
+  for (int i = 0; i < end; i++)
+    if (2 * f->place[i].device >= f->noted)
+      out->kind[i] = TENSOR;
+  for (int i = 0; i < end && !out->shape; i++)
+    if (out->kind[i] == TENSOR && f->place[i].dims > 0)
+      shape_recorded(f, &f->place[i], out);
+  if (!out->shape)
+    shape_of_room(f, end, out);
+  for (int i = 0; i < end; i++)
+    if (out->kind[i] != UNKNOWN)
+      out->arguments = i + 1;
+}
+
+static const axis_t *axis_of(const facts_t *facts, int argument) {
+  for (int a = 0; a < facts->axes; a++)
+    if (facts->axis[a].argument == argument)
+      return &facts->axis[a];
+  return NULL;
+}
+
+static bool same_shape(const seen_place_t *a, const seen_place_t *b) {
+  return a->dims == b->dims &&
+         (a->dims > 0 ? memcmp(a->extent, b->extent, sizeof a->extent) == 0
+                      : a->room == b->room);
+}
+
+static const char *element_of(const facts_t *facts, const seen_place_t *place) {
+  static const char *const names[] = {
+      [0] = "float", [1] = "double", [2] = "half", [9] = "bfloat16"};
+  if (place->dims == 0)
+    return facts->element_bytes == 8   ? "double"
+           : facts->element_bytes == 4 ? "float"
+                                       : "?";
+  return place->type >= 0 &&
+                 place->type < (int)(sizeof names / sizeof *names) &&
+                 names[place->type]
+             ? names[place->type]
+             : "?";
+}
+
+// ---- the list --------------------------------------------------------------
+
+static void place_print(const facts_t *facts, const seen_place_t *place,
+                        int index) {
+  const axis_t *axis = axis_of(facts, index);
+  if (facts->kind[index] == EXTENT && axis)
+    printf("  %d: %s %" PRId64, index + 1, axis_name(axis->dim), axis->extent);
+  if (facts->kind[index] != TENSOR)
+    return;
+  printf("  %d:", index + 1);
+  for (int d = 0; d < place->dims; d++)
+    printf("%s%" PRId64, d ? "x" : " tensor ", place->extent[d]);
+  if (place->dims == 0)
+    printf(" device memory, %" PRId64 " bytes", place->room);
+}
+
+void functions_print(const calls_t *calls) {
+  if (calls->functions == 0)
+    return;
+  printf("\n%10s  FUNCTION with addresses in device memory; its arguments, "
+         "floating ones not counted\n",
+         "COUNT");
+  for (int i = 0; i < calls->functions; i++) {
+    const seen_function_t *f = &calls->function[i];
+    facts_t facts;
+    facts_find(f, &facts);
+    printf("%10" PRId64 "  %s of %s", f->calls, f->name, f->library);
+    for (int a = 0; a < facts.arguments; a++)
+      place_print(&facts, &f->place[a], a);
+    printf("\n");
+  }
+}
+
+// ---- sections --------------------------------------------------------------
+
+// A name for a section: the symbol, or of C++ the last name in it.
+static void name_make(const seen_function_t *f, int number, char *out) {
+  const char *at = f->name, *last = at;
+  int length = (int)strlen(at);
+  if (strncmp(at, "_Z", 2) == 0) {
+    at += strcspn(at, "0123456789");
+    while (isdigit((unsigned char)*at)) {
+      char *end;
+      long count = strtol(at, &end, 10);
+      if (count < 1 || count > (long)strlen(end))
+        break;
+      last = end;
+      length = (int)count;
+      at = end + count;
+    }
+  }
+  if (length < 1 || length >= NAME_BYTES - 8 || last == f->name + 2)
+    snprintf(out, NAME_BYTES, "function-%d", number);
+  else
+    snprintf(out, NAME_BYTES, "%.*s", length, last);
+}
+
+static void arguments_write(FILE *file, const facts_t *facts) {
+  for (int i = 0; i <= facts->arguments; i++) {
+    const axis_t *axis = axis_of(facts, i);
+    fprintf(file, i % IN_LINE ? ", " : "%sarguments = ", i ? "\n" : "");
+    if (i == facts->arguments)
+      fprintf(file, "?\n");
+    else if (axis)
+      fprintf(file, "int %s%s", facts->by_reference[i] ? "*" : "",
+              axis_name(axis->dim));
+    else
+      fprintf(file, "? a%d", i + 1);
+  }
+}
+
+static void extents_write(FILE *file, const facts_t *facts,
+                          const seen_place_t *place) {
+  // A tensor with one of the extents.
+  for (int a = 0; a < facts->axes && place->dims == 0; a++)
+    for (int bytes = 4; bytes <= 8 && !same_shape(facts->shape, place);
+         bytes += 4)
+      if (facts->axis[a].argument >= 0 &&
+          place->room == facts->axis[a].extent * bytes) {
+        fprintf(file, "%s [%s=%s]\n", bytes == 8 ? "double" : "float",
+                sdg_dim_name(facts->axis[a].dim),
+                axis_name(facts->axis[a].dim));
+        return;
+      }
+  if (!facts->shape || !same_shape(facts->shape, place) || facts->axes == 0) {
+    fprintf(file, "? [?]\n");
+    return;
+  }
+  fprintf(file, "%s [", element_of(facts, place));
+  for (int a = 0; a < facts->axes; a++)
+    fprintf(file, "%s%s", a ? " " : "",
+            facts->axis[a].argument < 0 ? "?" : axis_name(facts->axis[a].dim));
+  fprintf(file, "]\n");
+}
+
+// Tensors of the same extents in one line.
+static void tensors_write(FILE *file, const seen_function_t *f,
+                          const facts_t *facts) {
+  bool written[SEEN_PLACES_MAX] = {false};
+  for (int i = 0; i < facts->arguments; i++) {
+    if (facts->kind[i] != TENSOR || written[i])
+      continue;
+    fprintf(file, "tensor =");
+    for (int k = i; k < facts->arguments; k++)
+      if (facts->kind[k] == TENSOR && same_shape(&f->place[i], &f->place[k])) {
+        fprintf(file, " a%d", k + 1);
+        written[k] = true;
+      }
+    fprintf(file, ": ");
+    extents_write(file, facts, &f->place[i]);
+  }
+}
+
+static void section_write(FILE *file, const seen_function_t *f, int number) {
+  char name[NAME_BYTES];
+  facts_t facts;
+  facts_find(f, &facts);
+  name_make(f, number, name);
+  fprintf(file, "\n[function %s]\n", name);
+  if (strcmp(name, f->name) != 0)
+    fprintf(file, "symbol = %s\n", f->name);
+  if (strlen(f->library) < 64)
+    fprintf(file, "library = %s\n", f->library);
+  arguments_write(file, &facts);
+  tensors_write(file, f, &facts);
+  if (facts.axes > 0) {
+    fprintf(file, "dims =");
+    for (int a = 0; a < facts.axes; a++)
+      fprintf(file, " %s", sdg_dim_name(facts.axis[a].dim));
+    fprintf(file, "\nreach =");
+    for (int a = 0; a < facts.axes; a++)
+      fprintf(file, " %s:?", sdg_dim_name(facts.axis[a].dim));
+    fprintf(file, "\n");
+  } else
+    fprintf(file, "dims = ?\nreach = ?\n");
+  fprintf(file, "stream = ?\n");
+}
+
+void functions_write_sections(FILE *file, const calls_t *calls) {
+  if (calls->functions == 0)
+    return;
+  fprintf(
+      file,
+      "\n; These functions got addresses in device memory. Write what each ? "
+      "is, or delete\n; a section if its function needs neither rows of other "
+      "ranks nor its place in the\n; whole (doc/functions.md). Compare with "
+      "the declaration: a1 is the first argument,\n; floating numbers are not "
+      "seen and not counted, what lies behind the last argument\n; may look "
+      "like one, an int may be a long, and extents are named by their "
+      "values.\n");
+  for (int i = 0; i < calls->functions; i++) {
+    const seen_function_t *f = &calls->function[i];
+    if (strlen(f->name) >= SDG_FUNCTION_NAME_BYTES) {
+      fprintf(file, "\n; Too long a name for a section: %.100s...\n", f->name);
+      continue;
+    }
+    section_write(file, f, i + 1);
+  }
+}
