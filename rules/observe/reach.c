@@ -177,7 +177,7 @@ static void dim_try(sdg_trial_t *trial, int d, sdg_dim_t dim) {
   for (int i = 0; i < trial->call->operands; i++)
     inputs |= sdg_trial_changes(trial, i, d);
   if (!inputs)
-    why = "no input is of float or double and has this dimension";
+    why = "no input is of a floating type and has this dimension";
   else if (most <= finding.reach)
     why = "the call's extent is within the reach";
   else if (!rows_try(trial, &finding))

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/observe/number.h"
 #include "rules/vendor/vendor.h"
 #include "src/base/hash.h"
 #include "src/base/vendor.h"
@@ -35,29 +36,8 @@ static bool has_dim(const sdg_trial_t *trial, int operand, int d) {
          of[operand].extent[d] == of[0].extent[d];
 }
 
-// A floating number that sundog computes with; others are left alone.
 static bool is_number(const sdg_trial_t *trial, int operand) {
-  return tensor_of(trial, operand)->element.kind == 'f';
-}
-
-static double number_read(const char *at, int bytes) {
-  float single;
-  double number;
-  if (bytes == 8)
-    memcpy(&number, at, sizeof number);
-  else {
-    memcpy(&single, at, sizeof single);
-    number = (double)single;
-  }
-  return number;
-}
-
-static void number_write(double number, int bytes, char *at) {
-  float single = (float)number;
-  if (bytes == 8)
-    memcpy(at, &number, sizeof number);
-  else
-    memcpy(at, &single, sizeof single);
+  return sdg_number_floats(tensor_of(trial, operand)->element);
 }
 
 // The next index in row-major order; false behind the last.
@@ -79,12 +59,12 @@ static size_t byte_of(const sdg_operand_t *operand, const int64_t *index) {
 
 // The range of an operand's finite elements: changed elements stay in it, so
 // that what has to be positive, as a density, stays so.
-static void range_find(const sdg_operand_t *operand, sdg_trial_memory_t *io) {
+static void range_find(const sdg_operand_t *operand, sdg_number_t type,
+                       sdg_trial_memory_t *io) {
   int64_t index[SDG_DIMS_MAX] = {0};
   io->lo = HUGE_VAL, io->hi = -HUGE_VAL;
   do {
-    double x =
-        number_read(io->before + byte_of(operand, index), operand->elem_bytes);
+    double x = sdg_number_read(type, io->before + byte_of(operand, index));
     if (x - x == 0 && x < io->lo)
       io->lo = x;
     if (x - x == 0 && x > io->hi)
@@ -185,7 +165,7 @@ static bool memory_open(sdg_trial_t *trial, int operand) {
       !copy_wait(trial, memory->before, of->data, memory->bytes))
     return false;
   if (is_number(trial, operand) && !is_result(trial, operand))
-    range_find(of, memory);
+    range_find(of, tensor_of(trial, operand)->element, memory);
   return true;
 }
 
@@ -306,17 +286,16 @@ static void operand_change(sdg_trial_t *trial, const sdg_trial_change_t *change,
       &trial->memory[trial->memory[operand].twin];
   int64_t index[SDG_DIMS_MAX] = {0};
   uint64_t number = 0;
+  sdg_number_t type = tensor_of(trial, operand)->element;
   do {
     number++;
     if (distance(change, of->extent[change->d], index[change->d]) <
         change->from)
       continue;
     char *at = memory->given + byte_of(of, index);
-    number_write(
-        value_for(memory, change->way,
-                  sdg_hash_bytes(SDG_HASH_SEED, &number, sizeof number),
-                  number_read(at, of->elem_bytes)),
-        of->elem_bytes, at);
+    uint64_t random = sdg_hash_bytes(SDG_HASH_SEED, &number, sizeof number);
+    double old = sdg_number_read(type, at);
+    sdg_number_write(type, value_for(memory, change->way, random, old), at);
   } while (index_next(of, index));
 }
 
@@ -362,7 +341,8 @@ bool sdg_trial_finite(const sdg_trial_t *trial, int d, int64_t row) {
     if (!is_number(trial, i))
       return true;
     do {
-      double x = number_read(first + byte_of(of, index), of->elem_bytes);
+      double x = sdg_number_read(tensor_of(trial, i)->element,
+                                 first + byte_of(of, index));
       if (index[d] == row && x - x == 0)
         return true;
     } while (index_next(of, index));

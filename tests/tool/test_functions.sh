@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `sundog verify --calls` tries the reach of the program's functions; `sundog
 # inspect` finds them.
-# shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
+# shellcheck disable=SC2154,SC2164,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/harness.sh"
 here=$(cd "$(dirname "$0")" && pwd) host=$(dirname "$(realpath "$3")")
 cuda=$(realpath "$4") root=$(cd "$here/../.." && pwd)
@@ -191,9 +191,93 @@ a_filled_draft_splits_the_solver() {
   grep -E '^[0-9]+ [0-9]+ [-0]' "$libraries/alone" | cmp pieces -
 }
 
+# tried_rules: rules for functions of libtried.so, from lines NAME REACH ARGUMENTS.
+tried_rules() {
+  local name reach arguments
+  while read -r name reach arguments; do
+    printf '[function tried_%s]\npure = yes\n' "$name"
+    printf 'arguments = %s\n' "$arguments"
+    case $name in
+    deep) printf 'tensor = u w: double [planes rows columns]\ndims = D H W\n' ;;
+    half) printf 'tensor = u w: half [rows columns]\ndims = H W\n' ;;
+    double | sum) printf 'tensor = u: float [rows columns]\ndims = H W\n' ;;
+    mask) printf 'tensor = u w: float [rows columns]\n'
+      printf 'tensor = mask: int [rows columns]\ndims = H W\n' ;;
+    *) printf 'tensor = u w: float [rows columns]\ndims = H W\n' ;;
+    esac
+    printf 'reach = %s\n' "${reach//,/ }"
+    [ "$name" = stream ] || echo 'stream = none'
+    [ "$name" != sum ] || echo 'copy = yes'
+  done
+  printf '[shard all]\nsplit = H\nview = shard\n'
+}
+try_all() {
+  local status=$1
+  shift
+  gcc -O1 "${flags[@]}" -shared -fPIC -o libtried.so "$here/draft/tried.c" \
+    "$host/libcudart.so.13"
+  gcc -O1 "${flags[@]}" -o calls_tried "$here/draft/calls_tried.c" \
+    ./libtried.so "$host/libcudart.so.13" -lm -Wl,-rpath,"$PWD"
+  run "$status" "$sundog" verify -n 2 --device host --rules all.rules \
+    --calls 40 "$@" -- ./calls_tried
+}
+all_kinds_of_functions_are_tried() {
+  tried_rules >all.rules <<'X'
+deep D:1,H:2,W:0 in u, out w, int planes, int rows, int columns
+half H:1,W:0 in u, out w, int rows, int columns
+double 0 inout u, int rows, int columns
+count 0 in u, out w, int rows, int columns
+branch H:3,W:0 in u, out w, int rows, int columns
+stream H:1,W:0 in u, out w, int rows, int columns, stream
+mask H:1,W:0 in u, in mask, out w, int rows, int columns
+X
+  try_all 0
+  for found in 'tried_deep: reach D:1' 'tried_deep: reach H:2' \
+    'tried_deep: reach W:0' 'tried_half: reach H:1' 'tried_double: reach H:0' \
+    'tried_branch: reach H:3' 'tried_stream: reach H:1' \
+    'tried_mask: reach H:1'; do
+    says out "$found: not disproved"
+  done
+  says out 'tried_count: reach H:0: not checked: two equal calls have different results'
+  lacks out hint
+}
+all_kinds_of_wrong_reach_are_found() {
+  tried_rules >all.rules <<'X'
+deep D:0,H:1,W:0 in u, out w, int planes, int rows, int columns
+half 0 in u, out w, int rows, int columns
+sum H:1,W:0 inout u, int rows, int columns
+branch H:2,W:0 in u, out w, int rows, int columns
+stream 0 in u, out w, int rows, int columns, stream
+mask 0 in u, in mask, out w, int rows, int columns
+X
+  try_all 1
+  says err "tried_deep: 'w' changes in D 1 of 3 if 'u' changes 1 away; reach says D:0"
+  says err "tried_deep: 'w' changes in H 5 of 10 if 'u' changes 2 away; reach says H:1"
+  says err "tried_half: 'w' changes in H 5 of 10 if 'u' changes 1 away"
+  # Each row sees all before it.
+  says err "tried_sum: 'u' changes in H 5 of 10 if 'u' changes 5 away"
+  says err "tried_branch: 'w' changes in H 5 of 10 if 'u' changes 3 away"
+  says err "tried_stream: 'w' changes in H 5 of 10 if 'u' changes 1 away"
+  says err "tried_mask: 'w' changes in H 5 of 10 if 'u' changes 1 away"
+  [ "$(grep -c SDG-734 err)" = 7 ]
+}
+inspect_shows_the_tensors_of_cudnn() {
+  gcc "${flags[@]}" -o mixed "$clients/mixed.c" "$libraries/libwave.so" \
+    "$host/libcudart.so.13" "$host/libcudnn.so.9" -Wl,-rpath,"$libraries"
+  run 0 "$sundog" inspect --device host -n 2 -o mixed.rules -- ./mixed 16 0
+  functions >list
+  grep -q '^ 3 wave_shift of libwave.so 1: tensor 1x1x16x9 2: tensor 1x1x16x9 3: rows 16 4: columns 9' list
+  says out 'best: H, view shard'
+  grep -q '^arguments = ? a1, ? a2, int \*rows, int columns, ' mixed.rules
+  grep -q '^tensor = a1 a2: float \[rows columns\]' mixed.rules
+  grep -q '^split = H' mixed.rules
+}
+
 cases a_right_reach_is_not_disproved a_wrong_reach_is_named \
   a_reach_that_is_too_large_is_a_hint functions_of_the_whole_view_are_tried \
   the_calls_of_functions_are_recorded \
   sections_that_are_not_filled_in_are_refused \
   functions_are_seen_however_they_are_called \
-  sections_are_drafted_for_functions a_filled_draft_splits_the_solver
+  sections_are_drafted_for_functions a_filled_draft_splits_the_solver \
+  all_kinds_of_functions_are_tried all_kinds_of_wrong_reach_are_found \
+  inspect_shows_the_tensors_of_cudnn
