@@ -15,6 +15,13 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t tried; // calls
 
+// Trials are slow, and later calls of a function are often like its first.
+enum { CALLS_OF_EACH = 8 };
+static struct {
+  const sdg_function_t *function;
+  int calls;
+} each[SDG_SECTIONS_MAX];
+
 static sdg_event_file_t findings = {
     SDG_EVENT_FILE("the reach of functions", SDG_EVENT_CREATE, "reach-%r")};
 
@@ -209,13 +216,26 @@ static void call_try(const sdg_call_t *call) {
   sdg_trial_fini(&trial);
 }
 
+static bool again_wanted(const sdg_function_t *function) {
+  int i = 0;
+  while (i < SDG_SECTIONS_MAX && each[i].function &&
+         each[i].function != function)
+    i++;
+  if (i == SDG_SECTIONS_MAX || each[i].calls == CALLS_OF_EACH)
+    return false;
+  each[i].function = function;
+  each[i].calls++;
+  return true;
+}
+
 void sdg_reach_try(const sdg_call_t *call) {
-  if (!sdg_values_wanted() || !sdg_function_call_of(call)->function->pure)
+  const sdg_function_t *function = sdg_function_call_of(call)->function;
+  if (!sdg_values_wanted() || !function->pure)
     return;
   // A call of another thread meanwhile is not tried.
   if (pthread_mutex_trylock(&lock) != 0)
     return;
-  if (tried < sdg_options_get()->values_calls) {
+  if (tried < sdg_options_get()->values_calls && again_wanted(function)) {
     tried++;
     call_try(call);
   }
