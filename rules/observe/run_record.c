@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +36,8 @@ static struct {
 static sdg_event_file_t record = {
     SDG_EVENT_FILE("the record of calls", SDG_EVENT_REPLACE, "rank-%r")};
 
+static atomic_bool is_full; // SUNDOG_RECORD_MAX is reached
+
 static _Thread_local int used;
 static _Thread_local sdg_run_mark_t begun; // this thread's call
 
@@ -64,7 +67,8 @@ static void facts_write(void) {
   sdg_run_facts_write(memory);
   fprintf(memory, "}\n");
   if (fclose(memory) == 0)
-    sdg_event_append(&record, sdg_options_get()->record, text, bytes);
+    (void)sdg_event_append_within(&record, sdg_options_get()->record, text,
+                                  bytes, sdg_phase_record_most());
   free(text);
 }
 
@@ -73,8 +77,13 @@ static void facts_write(void) {
 static void line_write(char *text, size_t bytes) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, facts_write);
-  if (text)
-    sdg_event_append(&record, sdg_options_get()->record, text, bytes);
+  static const char full[] = "{\"full\":true}\n";
+  const char *folder = sdg_options_get()->record;
+  if (text && !atomic_load(&is_full) &&
+      !sdg_event_append_within(&record, folder, text, bytes,
+                               sdg_phase_record_most()) &&
+      !atomic_exchange(&is_full, true))
+    sdg_event_append(&record, folder, full, sizeof full - 1);
   free(text);
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,11 +95,21 @@ static void buffer_write(sdg_event_file_t *file) {
   file->used = 0;
 }
 
-void sdg_event_append(sdg_event_file_t *file, const char *folder,
-                      const void *record, size_t bytes) {
+bool sdg_event_append_within(sdg_event_file_t *file, const char *folder,
+                             const void *record, size_t bytes,
+                             size_t most_bytes) {
   if (bytes == 0)
-    return;
+    return true;
   pthread_mutex_lock(&file->lock);
+  bool fits = file->taken_bytes <= most_bytes &&
+              bytes <= most_bytes - file->taken_bytes;
+  // A shorter record after one that did not fit would leave a gap.
+  if (most_bytes < SIZE_MAX)
+    file->taken_bytes = fits ? file->taken_bytes + bytes : SIZE_MAX;
+  if (!fits && most_bytes < SIZE_MAX) {
+    pthread_mutex_unlock(&file->lock);
+    return false;
+  }
   if (file->state == SDG_EVENT_UNUSED)
     file_open(file, folder);
   if (file->used + bytes > file->buffer_bytes)
@@ -110,6 +121,12 @@ void sdg_event_append(sdg_event_file_t *file, const char *folder,
     file->used += bytes;
   }
   pthread_mutex_unlock(&file->lock);
+  return true;
+}
+
+void sdg_event_append(sdg_event_file_t *file, const char *folder,
+                      const void *record, size_t bytes) {
+  (void)sdg_event_append_within(file, folder, record, bytes, SIZE_MAX);
 }
 
 void sdg_event_flush(sdg_event_file_t *file) {

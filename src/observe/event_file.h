@@ -6,6 +6,7 @@
 #define SDG_SRC_OBSERVE_EVENT_FILE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/base/fd.h"
@@ -31,6 +32,7 @@ typedef struct sdg_event_file {
   const char *name; /* in the folder; %r, %h, %p: rank, machine, process */
   char *buffer;     /* holds records until it is full; NULL: none */
   size_t buffer_bytes, used;
+  size_t taken_bytes; /* by all records so far */
   sdg_event_state_t state;
   sdg_fd_t file;
 } sdg_event_file_t;
@@ -46,6 +48,11 @@ typedef struct sdg_event_file {
  * later records are dropped, and the program goes on. */
 void sdg_event_append(sdg_event_file_t *file, const char *folder,
                       const void *record, size_t bytes);
+/* The same, unless the file would have more than `most_bytes` bytes: returns
+ * false then, and for all later records. */
+bool sdg_event_append_within(sdg_event_file_t *file, const char *folder,
+                             const void *record, size_t bytes,
+                             size_t most_bytes);
 /* Writes the records that the buffer holds. */
 void sdg_event_flush(sdg_event_file_t *file);
 /* In the child of a fork: drops the buffered records, which belong to the

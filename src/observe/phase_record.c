@@ -13,6 +13,10 @@ static sdg_event_file_t times = {
     SDG_EVENT_FILE("the record of times", SDG_EVENT_REPLACE, "times-%r"),
     .buffer = buffer, .buffer_bytes = sizeof buffer};
 
+size_t sdg_phase_record_most(void) {
+  return (size_t)sdg_options_get()->record_max * 1000000;
+}
+
 void sdg_phase_record(int thread, uint64_t call, sdg_phase_t phase,
                       int64_t at_ns, int64_t took_ns) {
   char line[128];
@@ -20,7 +24,8 @@ void sdg_phase_record(int thread, uint64_t call, sdg_phase_t phase,
                    "[%d,%" PRIu64 ",%d,%" PRId64 ",%" PRId64 "]\n", thread,
                    call, (int)phase, at_ns, took_ns);
   if (n > 0)
-    sdg_event_append(&times, sdg_options_get()->record, line, (size_t)n);
+    (void)sdg_event_append_within(&times, sdg_options_get()->record, line,
+                                  (size_t)n, sdg_phase_record_most());
 }
 
 void sdg_phase_record_flush(void) {

@@ -3,6 +3,7 @@
 #ifndef SDG_SRC_OBSERVE_PHASE_RECORD_H
 #define SDG_SRC_OBSERVE_PHASE_RECORD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* What a stream does for a call. Phases of the program's stream lie within
@@ -17,9 +18,13 @@ typedef enum sdg_phase {
   SDG_PHASE_COUNT,
 } sdg_phase_t;
 
+/* Returns the most bytes of a file of SUNDOG_RECORD. */
+size_t sdg_phase_record_most(void);
+
 /* Appends [THREAD,CALL,PHASE,AT,TOOK] to <SUNDOG_RECORD>/times-R: the number of
  * the call, of the phase, its begin by CLOCK_MONOTONIC and its length in
- * nanoseconds. Buffered. Any thread. */
+ * nanoseconds. Buffered. Nothing more is written once SUNDOG_RECORD_MAX is
+ * reached. Any thread. */
 void sdg_phase_record(int thread, uint64_t call, sdg_phase_t phase,
                       int64_t at_ns, int64_t took_ns);
 void sdg_phase_record_flush(void);

@@ -33,6 +33,7 @@ enum {
   KEY_CHECK,
   KEY_TRACE,
   KEY_RECORD,
+  KEY_RECORD_MAX,
 };
 
 static const struct argp_option launch_options[] = {
@@ -78,6 +79,10 @@ static const struct argp_option launch_options[] = {
     {"record", KEY_RECORD, "FOLDER", 0,
      "Write there what becomes of each tagged call, for `sundog explain`; the "
      "folder is made if needed",
+     0},
+    {"record-max", KEY_RECORD_MAX, "MB", 0,
+     "The most megabytes that a rank writes there of calls, and again of their "
+     "times (500); later calls are counted only",
      0},
     {0},
 };
@@ -163,6 +168,9 @@ static error_t launch_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_TRACE:
     trace_set(state, argument);
+    return 0;
+  case KEY_RECORD_MAX:
+    option_set(state, "SUNDOG_RECORD_MAX", argument);
     return 0;
   case KEY_RECORD:
     if (mkdir(argument, 0700) != 0 && errno != EEXIST)

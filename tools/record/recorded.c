@@ -134,6 +134,8 @@ static sdg_status_t lines_read(recorded_t *run, recorded_rank_t *rank,
       status = plan_take(rank, line);
     else if (json_object_get(line, "call") || json_object_get(line, "update"))
       status = call_take(run, rank, line);
+    else if (json_object_get(line, "full"))
+      rank->full = true;
     else
       rank->broken++;
     json_decref(line);

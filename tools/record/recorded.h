@@ -52,6 +52,7 @@ typedef struct recorded_rank {
   recorded_phase_t *phase; /* in the order of their begins */
   int plan_room, call_room, phase_room;
   int64_t broken; /* lines that cannot be read */
+  bool full;      /* later calls were not recorded */
 } recorded_rank_t;
 
 /* One kind of call: an entry, a section of the rules and a strategy. */

@@ -136,6 +136,11 @@ static json_t *warnings_make(const recorded_t *run) {
            "rank %d left no totals, because it did not end by itself: its "
            "bytes are added up from its calls",
            rank->rank);
+    if (rank->full)
+      warn(warnings,
+           "rank %d recorded its first %d calls only (--record-max): times are "
+           "those of these calls, bytes those of all",
+           rank->rank, rank->calls);
     if (rank->broken)
       warn(warnings, "%" PRId64 " lines of rank %d cannot be read",
            rank->broken, rank->rank);
