@@ -20,11 +20,12 @@ int command_doctor(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_rules(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_compare(int argc, char **argv);
 
 /* The sub-commands' arguments, which `--help` and the manual pages print. */
 extern const struct argp run_argp, exec_argp, options_argp, explain_argp,
     split_argp, join_argp, verify_argp, inspect_argp, doctor_argp, diff_argp,
-    rules_argp, report_argp;
+    rules_argp, report_argp, compare_argp;
 
 /* One row of the list of sub-commands. */
 typedef struct command {

@@ -33,6 +33,8 @@ static const command_t commands[] = {
      "check rules without a run"},
     {"report", "sundog report", command_report, &report_argp,
      "a page about a recorded run"},
+    {"compare", "sundog compare", command_compare, &compare_argp,
+     "two recorded runs side by side"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

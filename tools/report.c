@@ -8,10 +8,10 @@
 #include "tools/command.h"
 #include "tools/report/output.h"
 
-enum { KEY_JSON = 0x100, KEY_EVENTS };
+enum { KEY_JSON = 0x100, KEY_EVENTS, KEY_TRACE };
 
 typedef struct report {
-  const char *folder, *output;
+  const char *folder, *output, *trace;
   output_form_t form;
   int64_t events;
 } report_t;
@@ -25,6 +25,9 @@ static error_t report_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_JSON:
     report->form = OUTPUT_JSON;
+    return 0;
+  case KEY_TRACE:
+    report->trace = argument;
     return 0;
   case KEY_EVENTS:
     errno = 0;
@@ -53,6 +56,10 @@ static const struct argp_option report_options[] = {
      "standard output",
      0},
     {"json", KEY_JSON, NULL, 0, "Write the page's data instead of the page", 0},
+    {"trace", KEY_TRACE, "FILE", 0,
+     "Write the time line there as Perfetto and chrome://tracing open it; the "
+     "page only with --output",
+     0},
     {"events", KEY_EVENTS, "N", 0,
      "Draw at most N events of the time line, by making neighbours one; 0: all "
      "of them; default: 400000",
@@ -69,12 +76,19 @@ const struct argp report_argp = {
            "one file that needs no network.\v"
            "  sundog run --record kept -n 4 --rules net.rules -- ./train\n"
            "  sundog report kept -o run.html\n"
-           "  sundog report kept --json | jq .kinds"};
+           "  sundog report kept --json | jq .kinds\n"
+           "  sundog report kept --trace trace.json"};
 
 int command_report(int argc, char **argv) {
   report_t report = {.events = OUTPUT_EVENTS};
   char path[PATH_MAX];
   argp_parse(&report_argp, argc, argv, 0, NULL, &report);
+  if (report.trace) {
+    sdg_status_t status =
+        output_write(report.folder, OUTPUT_TRACE, 0, report.trace);
+    if (status != SDG_OK || (!report.output && report.form == OUTPUT_PAGE))
+      return command_exit(status);
+  }
   const char *output = report.output;
   if (!output && report.form == OUTPUT_JSON) {
     output = "-";

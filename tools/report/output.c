@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/report/document.h"
+#include "tools/report/trace.h"
 
 // tools/report/page.html, as it is before and after the place of the data.
 static const unsigned char page[] = {
@@ -70,8 +72,9 @@ static sdg_status_t run_write(const recorded_t *run, output_form_t form,
   FILE *to = standard ? stdout : fopen(path, "we");
   if (!to)
     return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
-  sdg_status_t status = form == OUTPUT_JSON ? document_write(run, events, to)
-                                            : page_write(run, events, to);
+  sdg_status_t status = form == OUTPUT_JSON    ? document_write(run, events, to)
+                        : form == OUTPUT_TRACE ? trace_write(run, to)
+                                               : page_write(run, events, to);
   bool failed = fflush(to) != 0 || ferror(to);
   failed |= !standard && fclose(to) != 0;
   if (status == SDG_OK && failed)
@@ -92,4 +95,54 @@ sdg_status_t output_write(const char *folder, output_form_t form,
   status = run_write(&run, form, events, path);
   recorded_fini(&run);
   return status;
+}
+
+static sdg_status_t folder_load(const char *folder, json_t **out) {
+  recorded_t run;
+  char *text = NULL;
+  size_t bytes = 0;
+  SDG_TRY(recorded_read(folder, &run));
+  FILE *memory = open_memstream(&text, &bytes);
+  sdg_status_t status = memory ? document_write(&run, 1, memory)
+                               : sdg_fail(SDG_E_NO_MEMORY, "a report");
+  if (memory && fclose(memory) != 0 && status == SDG_OK)
+    status = sdg_fail(SDG_E_NO_MEMORY, "a report");
+  *out = status == SDG_OK ? json_loadb(text, bytes, 0, NULL) : NULL;
+  free(text);
+  recorded_fini(&run);
+  return status == SDG_OK && !*out ? sdg_fail(SDG_E_NO_MEMORY, "a report")
+                                   : status;
+}
+
+// A page has its JSON between two lines of its own template.
+static sdg_status_t file_load(const char *path, json_t **out) {
+  static const char begin[] = "id=\"report\">", end[] = "</script>";
+  char *text = NULL;
+  size_t room = 0;
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
+  ssize_t bytes = getdelim(&text, &room, '\0', file);
+  fclose(file);
+  const char *at = bytes > 0 ? text : "", *stop = at + (bytes > 0 ? bytes : 0);
+  const char *page_at = strstr(at, begin);
+  if (page_at && *at != '{') {
+    at = page_at + sizeof begin - 1;
+    const char *page_stop = strstr(at, end);
+    stop = page_stop ? page_stop : stop;
+  }
+  *out = json_loadb(at, (size_t)(stop - at), 0, NULL);
+  free(text);
+  if (json_is_object(*out) && json_object_get(*out, "schema"))
+    return SDG_OK;
+  json_decref(*out);
+  *out = NULL;
+  return sdg_fail(SDG_E_FILE_IO, "%s is no report of sundog", path);
+}
+
+sdg_status_t output_load(const char *path, json_t **out) {
+  struct stat is;
+  *out = NULL;
+  return stat(path, &is) == 0 && S_ISDIR(is.st_mode) ? folder_load(path, out)
+                                                     : file_load(path, out);
 }

@@ -3,6 +3,7 @@
 #ifndef SDG_TOOLS_REPORT_OUTPUT_H
 #define SDG_TOOLS_REPORT_OUTPUT_H
 
+#include <jansson.h>
 #include <stdint.h>
 
 #include "src/base/status.h"
@@ -11,8 +12,9 @@ enum { OUTPUT_EVENTS = 400000 }; /* as many as a page draws fluidly */
 
 /* How to write a report. */
 typedef enum output_form {
-  OUTPUT_PAGE, /* HTML, for people */
-  OUTPUT_JSON, /* doc/report.md */
+  OUTPUT_PAGE,  /* HTML, for people */
+  OUTPUT_JSON,  /* doc/report.md */
+  OUTPUT_TRACE, /* all events, for Perfetto */
 } output_form_t;
 
 /* Reads the record in `folder` and writes its report to the file `path`, "-":
@@ -21,6 +23,10 @@ typedef enum output_form {
  * SDG_E_NO_MEMORY. */
 sdg_status_t output_write(const char *folder, output_form_t form,
                           int64_t events, const char *path) SDG_MUST_CHECK;
+
+/* Loads the report of a recorded run: `path` is the folder of its record, or a
+ * page or JSON of output_write(). SDG_E_FILE_IO, SDG_E_NO_MEMORY. */
+sdg_status_t output_load(const char *path, json_t **out) SDG_MUST_CHECK;
 
 /* Checks that the file `path` can be written, before a run whose report goes
  * there: makes an empty file if there is none. SDG_E_FILE_IO. */

@@ -80,6 +80,51 @@ for (_, _, end), (_, begin, _) in zip(path["segments"], path["segments"][1:]):
     assert begin == end
 PY
 }
+a_trace_has_all_events() {
+  rows
+  json run.json --events 0
+  run 0 "$sundog" report kept --trace trace.json
+  silent out
+  [ ! -e kept/report.html ]
+  python3 - run.json trace.json <<'PY'
+import json, sys
+run, trace = (json.load(open(name)) for name in sys.argv[1:])
+events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+assert len(events) == sum(len(r["at"]) for r in run["timeline"]["ranks"])
+for rank in run["ranks"]:
+    mine = [e for e in events if e["pid"] == rank["rank"]]
+    for cat, key in [("compute", "real_ns"), ("wait", "wait_ns")]:
+        total = sum(e["dur"] for e in mine if e["cat"] == cat)
+        assert abs(1000 * total - rank[key]) < 1, (total, rank[key])
+names = {e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M"}
+assert {"rank 0", "rank 1", "rank 2", "host", "transfers"} <= names, names
+assert any(e["name"] == "cudnnConvolutionForward" for e in events)
+PY
+  run 0 "$sundog" report kept --trace trace.json -o run.html
+  [ -s run.html ]
+}
+two_runs_are_compared() {
+  rows
+  mv kept before
+  run 0 "$sundog" report before -o before.html
+  for file in level depth; do run 0 "$sundog" split --dim W -n 3 $file.npy; done
+  recorded 3 --split W --view shard
+  json after.json
+  run 0 "$sundog" compare before kept
+  cp out compared
+  grep -Eq '^received bytes +119040 +90272 +-24 %$' out
+  grep -Eq '^  halo +119040 +90272 +-24 %$' out
+  grep -Eq '^cudnnConvolutionForward +66 +66 +119040 +90272 ' out
+  run 0 "$sundog" compare before.html after.json
+  cmp out compared
+  run 0 "$sundog" compare before before
+  grep -Eq '^received bytes +119040 +119040 *$' out
+  run 64 "$sundog" compare before
+  run 74 "$sundog" compare before missing
+  echo '{}' >none.json
+  run 74 "$sundog" compare none.json before
+  says err 'none.json is no report'
+}
 few_events_stand_for_many() {
   rows
   json all.json --events 0
@@ -173,6 +218,34 @@ times-2 totals-0.json totals-1.json totals-2.json " ]
   run 125 "${many[@]}" --report missing/run.html -- touch started
   [ ! -e started ]
 }
+a_record_ends_where_it_is_said() {
+  shallow=${shallow/--steps 10/--steps 3000}
+  rows_of_four() {
+    "$clients/scene" "$bathymetry" 12 16 .
+    for file in level depth; do run 0 "$sundog" split -n 2 $file.npy; done
+  }
+  rows_of_four
+  recorded 2 --split H --view shard --record-max 1
+  for file in kept/rank-? kept/times-?; do
+    [ "$(stat -c %s "$file")" -le 1000100 ]
+  done
+  grep -qx '{"full":true}' kept/rank-0
+  json run.json
+  python3 - run.json <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+text = " ".join(run["facts"]["warnings"])
+assert "rank 0 recorded its first " in text and "(--record-max)" in text, text
+# Two halos of 2 rows of 16 floats, of one or two channels, in 6002 calls.
+conv = [k for k in run["kinds"] if k["entry"] == "cudnnConvolutionForward"]
+assert sum(k["all_calls"] for k in conv) == 2 * 6002, conv
+assert all(k["formula_bytes"] is None for k in conv)
+assert sum(k["received_bytes"] for k in conv) == run["received"]["halo"] > 1e6
+PY
+  run 125 "$sundog" run -n 2 --device host --split H --view shard --record kept \
+    --record-max many -- true
+  says err 'SDG-103'
+}
 what_is_no_record_is_refused() {
   mkdir nothing kept
   run 74 "$sundog" report nothing
@@ -196,6 +269,6 @@ what_is_no_record_is_refused() {
 
 cases numbers_of_rows_equal_a_count_of_the_calls \
   numbers_of_a_mesh_equal_a_count_of_the_calls times_are_those_of_the_run \
-  few_events_stand_for_many a_fetched_tensor_is_a_cause \
+  a_trace_has_all_events two_runs_are_compared few_events_stand_for_many a_fetched_tensor_is_a_cause \
   sections_that_were_used_are_known what_a_dead_rank_left_is_counted \
-  a_run_writes_its_page what_is_no_record_is_refused
+  a_run_writes_its_page a_record_ends_where_it_is_said what_is_no_record_is_refused
