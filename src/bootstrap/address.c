@@ -85,11 +85,13 @@ static int socket_open(int family) {
       socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-static int listen_on(int fd, const sdg_address_t *address) {
+// Binds, and listens unless the port is only reserved.
+static int bind_to(int fd, const sdg_address_t *address, bool listens) {
   const int on = 1;
   if (fd >= 0 &&
       setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-      bind(fd, &address->any, bytes_of(address)) == 0 && listen(fd, 128) == 0)
+      bind(fd, &address->any, bytes_of(address)) == 0 &&
+      (!listens || listen(fd, 128) == 0))
     return fd;
   int why = errno;
   if (fd >= 0)
@@ -99,10 +101,10 @@ static int listen_on(int fd, const sdg_address_t *address) {
 }
 
 int sdg_address_listen(const sdg_address_t *address) {
-  return listen_on(socket_open(address->any.sa_family), address);
+  return bind_to(socket_open(address->any.sa_family), address, true);
 }
 
-int sdg_address_listen_any(uint16_t port, uint16_t *out_port) {
+static int bind_any(uint16_t port, bool listens, uint16_t *out_port) {
   const int off = 0;
   sdg_address_t address = {.v6 = {.sin6_family = AF_INET6,
                                   .sin6_port = htons(port),
@@ -111,17 +113,25 @@ int sdg_address_listen_any(uint16_t port, uint16_t *out_port) {
   // One socket for both IPv4 and IPv6, if the machine has both.
   if (fd >= 0)
     (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  fd = listen_on(fd, &address);
+  fd = bind_to(fd, &address, listens);
   if (fd < 0 && errno != EADDRINUSE) {
     address = (sdg_address_t){.v4 = {.sin_family = AF_INET,
                                      .sin_port = htons(port),
                                      .sin_addr = {htonl(INADDR_ANY)}}};
-    fd = listen_on(socket_open(AF_INET), &address);
+    fd = bind_to(socket_open(AF_INET), &address, listens);
   }
   socklen_t bytes = sizeof address;
   if (fd >= 0 && getsockname(fd, &address.any, &bytes) == 0)
     *out_port = sdg_address_port(&address);
   return fd;
+}
+
+int sdg_address_listen_any(uint16_t port, uint16_t *out_port) {
+  return bind_any(port, true, out_port);
+}
+
+int sdg_address_reserve(uint16_t port, uint16_t *out_port) {
+  return bind_any(port, false, out_port);
 }
 
 int sdg_address_connect(const sdg_address_t *address) {

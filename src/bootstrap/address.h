@@ -37,6 +37,10 @@ int sdg_address_listen(const sdg_address_t *address);
 /* The same on every address of this machine. Port 0: the kernel chooses a
  * port; *out_port receives it. */
 int sdg_address_listen_any(uint16_t port, uint16_t *out_port);
+/* Returns a socket that keeps this port (0: a free one), *out_port, from other
+ * programs until it is closed; -1 with errno. Meanwhile the functions above can
+ * listen there. */
+int sdg_address_reserve(uint16_t port, uint16_t *out_port);
 
 /* Returns a non-blocking socket that has started to connect; -1 with errno. */
 int sdg_address_connect(const sdg_address_t *address);

@@ -18,6 +18,7 @@ typedef struct launcher {
   const char *local_size; // number of ranks on this machine
   const char *machines;   // or number of machines
   bool size_alone;        // also set in processes that are not ranks
+  bool numbers_itself;    // may run inside another launcher's ranks
 } launcher_t;
 
 // Highest authority first.
@@ -26,13 +27,15 @@ static const launcher_t launchers[] = {
      .who = "sundog run",
      .rank = "SUNDOG_RANK",
      .size = "SUNDOG_SIZE",
-     .local_rank = "SUNDOG_LOCAL_RANK"},
+     .local_rank = "SUNDOG_LOCAL_RANK",
+     .numbers_itself = true},
     {.origin = "RANK/WORLD_SIZE",
      .who = "torchrun",
      .rank = "RANK",
      .size = "WORLD_SIZE",
      .local_rank = "LOCAL_RANK",
-     .local_size = "LOCAL_WORLD_SIZE"},
+     .local_size = "LOCAL_WORLD_SIZE",
+     .numbers_itself = true},
     {.origin = "OMPI_COMM_WORLD_RANK/SIZE",
      .who = "Open MPI",
      .rank = "OMPI_COMM_WORLD_RANK",
@@ -289,30 +292,73 @@ sdg_status_t sdg_rank_require(int *out_rank, int *out_size, int *out_local_rank,
   return sdg_fail(SDG_E_RANK_UNSAID, "none of these is set: %s", looked);
 }
 
-sdg_status_t sdg_rendezvous_check(const char *rendezvous, int size) {
+bool sdg_launcher_has_pmix(void) {
+  const launcher_t *from = launcher_find();
+  const char *rank_text = from ? sdg_launcher_value(from->rank) : NULL;
+  const char *client = sdg_launcher_value("PMIX_RANK");
+  return rank_text && client && !from->numbers_itself &&
+         sdg_launcher_value("PMIX_NAMESPACE") && strcmp(rank_text, client) == 0;
+}
+
+bool sdg_launcher_lacks_size(void) {
+  const launcher_t *from = launcher_find();
+  return from && sdg_launcher_value(from->rank) &&
+         !sdg_launcher_value(size_of(from));
+}
+
+// Where the ranks are, and the variable that says so, with its value.
+typedef struct spread {
+  sdg_spread_t spread;
+  const char *name;
+  int count; // of machines, or of ranks on this one
+  bool machines;
+} spread_t;
+
+static spread_t spread_find(int size) {
+  spread_t found = {SDG_SPREAD_UNKNOWN, NULL, 0, false};
   const launcher_t *from = launcher_find();
   const char *rank_text = from ? sdg_launcher_value(from->rank) : NULL;
   const char *size_text = from ? sdg_launcher_value(size_of(from)) : NULL;
-  if (size < 2 || *rendezvous || !rank_text || !size_text)
+  if (!rank_text || !size_text)
+    return found;
+  const char *here = detail_of(from, rank_text, size_text, local_size_of);
+  const char *machines = detail_of(from, rank_text, size_text, machines_of);
+  const char *value = sdg_launcher_value(here);
+  if (value && number_of(here, value, &found.count) == SDG_OK) {
+    found.name = here;
+    found.spread = found.count < size ? SDG_SPREAD_SEVERAL : SDG_SPREAD_ONE;
+  }
+  value = sdg_launcher_value(machines);
+  if (found.spread != SDG_SPREAD_SEVERAL && value &&
+      number_of(machines, value, &found.count) == SDG_OK) {
+    found.name = machines;
+    found.machines = true;
+    found.spread = found.count > 1 ? SDG_SPREAD_SEVERAL : SDG_SPREAD_ONE;
+  }
+  return found;
+}
+
+sdg_spread_t sdg_launcher_spread(int size, const char **out_name) {
+  spread_t found = spread_find(size);
+  *out_name = found.name;
+  return found.spread;
+}
+
+sdg_status_t sdg_rendezvous_check(const char *rendezvous, int size) {
+  static const char remedy[] =
+      "start them by a launcher that offers PMIx (srun --mpi=pmix, Open MPI's "
+      "mpirun), or set SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
+      "0, and SUNDOG_SECRET, for all ranks";
+  spread_t found = {SDG_SPREAD_UNKNOWN, NULL, 0, false};
+  if (size > 1 && !*rendezvous)
+    found = spread_find(size);
+  if (found.spread != SDG_SPREAD_SEVERAL)
     return SDG_OK;
-  const char *here_name = detail_of(from, rank_text, size_text, local_size_of);
-  const char *machines_name =
-      detail_of(from, rank_text, size_text, machines_of);
-  const char *here = sdg_launcher_value(here_name);
-  const char *machines = sdg_launcher_value(machines_name);
-  int count = 0;
-  if (here && number_of(here_name, here, &count) == SDG_OK && count < size)
+  if (found.machines)
     return sdg_fail(SDG_E_RENDEZVOUS,
-                    "%d of the %d ranks are on this machine (%s): set "
-                    "SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
-                    "0, and SUNDOG_SECRET, for all ranks",
-                    count, size, here_name);
-  if (machines && number_of(machines_name, machines, &count) == SDG_OK &&
-      count > 1)
-    return sdg_fail(SDG_E_RENDEZVOUS,
-                    "the %d ranks are on %d machines (%s): set "
-                    "SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
-                    "0, and SUNDOG_SECRET, for all ranks",
-                    size, count, machines_name);
-  return SDG_OK;
+                    "the %d ranks are on %d machines (%s): %s", size,
+                    found.count, found.name, remedy);
+  return sdg_fail(SDG_E_RENDEZVOUS,
+                  "%d of the %d ranks are on this machine (%s): %s",
+                  found.count, size, found.name, remedy);
 }

@@ -40,6 +40,21 @@ void sdg_launch_alone(char *out, size_t bytes);
 /* Returns true if rank and size come from SUNDOG_RANK and SUNDOG_SIZE. */
 bool sdg_launcher_is_users(void);
 
+/* Returns true if a PMIx server of the launcher knows this process as the rank
+ * that the variables name. */
+bool sdg_launcher_has_pmix(void);
+/* Returns true if a variable holds the rank and none the number of ranks. */
+bool sdg_launcher_lacks_size(void);
+
+/* On how many machines the ranks are, as far as variables tell. */
+typedef enum sdg_spread {
+  SDG_SPREAD_UNKNOWN,
+  SDG_SPREAD_ONE,
+  SDG_SPREAD_SEVERAL,
+} sdg_spread_t;
+/* *out_name is the variable that tells; NULL if none does. */
+sdg_spread_t sdg_launcher_spread(int size, const char **out_name);
+
 /* A variable that identifies a launch: equal in all ranks of a launch,
  * different between launches. */
 typedef struct sdg_launch_name {
