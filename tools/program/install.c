@@ -8,15 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-// Library, host folder, helper and host folder of CUDA 12, relative to the
+// Library, host folder, two helpers and host folder of CUDA 12, relative to the
 // command's folder: the build folder, then an installation that may have been
 // moved as a whole.
-static const char *const layouts[][4] = {
+static const char *const layouts[][5] = {
     {"../interpose/libsundog.so", "../src/host/lib",
-     "../interpose/sundog-libraries", "../src/host/lib12"},
+     "../interpose/sundog-libraries", "../src/host/lib12",
+     "../interpose/sundog-pmix"},
     {SUNDOG_BIN_TO_LIB "/libsundog.so", SUNDOG_BIN_TO_LIB "/sundog/host",
      SUNDOG_BIN_TO_LIB "/sundog/sundog-libraries",
-     SUNDOG_BIN_TO_LIB "/sundog/host12"},
+     SUNDOG_BIN_TO_LIB "/sundog/host12",
+     SUNDOG_BIN_TO_LIB "/sundog/sundog-pmix"},
 };
 
 sdg_status_t install_find(install_t *out_install) {
@@ -41,6 +43,9 @@ sdg_status_t install_find(install_t *out_install) {
     snprintf(path, sizeof path, "%s/%s", folder, layouts[i][3]);
     if (!realpath(path, out_install->host12))
       out_install->host12[0] = '\0';
+    snprintf(path, sizeof path, "%s/%s", folder, layouts[i][4]);
+    if (!realpath(path, out_install->pmix))
+      out_install->pmix[0] = '\0';
     return SDG_OK;
   }
   return sdg_fail(SDG_E_INSTALL, "no libsundog.so beside %s", folder);

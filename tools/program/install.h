@@ -14,6 +14,7 @@ typedef struct install {
   char host12[PATH_MAX]; /* folder of those with CUDA 12's names; "" if missing
                           */
   char helper[PATH_MAX]; /* sundog-libraries; "" if missing */
+  char pmix[PATH_MAX];   /* sundog-pmix; "" if missing */
 } install_t;
 
 /* Looks beside the running command. SDG_E_INSTALL if libsundog.so is missing.
