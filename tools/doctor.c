@@ -94,7 +94,7 @@ int command_doctor(int argc, char **argv) {
       folder_remove(folder);
   }
   checkup_machine(&checkup, launch.device == LAUNCH_CUDA);
-  checkup_ranks(&checkup);
+  checkup_ranks(&checkup, launch.install.pmix);
   if (launch.program)
     checkup_program(&checkup, launch.program[0]);
   printf("%d ok, %d warn, %d fail\n", checkup.count[CHECKUP_OK],

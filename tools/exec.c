@@ -23,6 +23,7 @@
 #include "tools/launch/hand_on.h"
 #include "tools/launch/launch.h"
 #include "tools/launch/ranks.h"
+#include "tools/meeting/meeting.h"
 #include "tools/program/program.h"
 #include "tools/record/report.h"
 
@@ -30,6 +31,8 @@ typedef struct single {
   launch_t launch; // first: the child parser's input
   bool alone;      // --alone
   int rank, size, local_rank;
+  meeting_t meeting; // by PMIx
+  bool met;
   char folder[PATH_MAX]; // holds the rank's reports
   bool within_run; // `sundog run` reads the reports and writes notes to the
                    // folder
@@ -81,43 +84,62 @@ const struct argp exec_argp = {
         "status is 125. Processes that the program leaves behind are ended. "
         "Signals are passed on; if the command is killed, so is the program. "
         "Debuggers and profilers go after the --:\n\n  sundog exec --alone "
-        "--device host -- gdb --args ./solver\n\nRanks on several machines "
-        "need a rendezvous on the machine of rank 0, and a secret:\n\n  export "
+        "--device host -- gdb --args ./solver\n\nOn one machine or several, "
+        "the ranks find each other by themselves under a launcher that offers "
+        "PMIx:\n\n  mpirun -n 4 sundog exec --split H --view shard -- "
+        "./solver in-{rank}.npy\n  srun -N 2 -n 4 --mpi=pmix sundog exec "
+        "--split H --view shard -- ./solver in-{rank}.npy\n\nWith other "
+        "launchers, ranks on several machines need a rendezvous on the machine "
+        "of rank 0, and a secret:\n\n  export "
         "SUNDOG_RENDEZVOUS=tcp://node1:29400\n  export SUNDOG_SECRET=$(openssl "
         "rand -hex 32)\n  srun -N 2 -n 4 sundog exec --split H --view shard -- "
-        "./solver in-{rank}.npy\n\nOn one machine:\n\n  mpirun -n 4 sundog "
-        "exec --split H --view shard -- ./solver in-{rank}.npy"};
+        "./solver in-{rank}.npy"};
 
 // Sets the rendezvous, and checks it before the program starts.
-static sdg_status_t meeting_set(int size) {
+static sdg_status_t meeting_set(single_t *single) {
   const sdg_options_t *options = sdg_options_get();
   sdg_meeting_point_t point;
   sdg_secret_t secret;
-  if (size < 2)
+  meeting_way_t way;
+  char place[PATH_MAX];
+  if (single->size < 2)
     return sdg_control_alone(options->rendezvous);
-  SDG_TRY(sdg_rendezvous_check(options->rendezvous, size));
-  if (!*options->rendezvous) {
+  if (single->met)
+    return SDG_OK;
+  SDG_TRY(meeting_way_find(&way));
+  switch (way) {
+  case MEETING_PMIX:
+    single->met = true;
+    return meeting_by_pmix(single->launch.install.pmix, &single->meeting);
+  case MEETING_FOLDER:
     // The place is named after the launcher, this process's parent. The
     // program's parent may be another process, such as a script.
-    char place[PATH_MAX];
     SDG_TRY(sdg_rendezvous_default(place, sizeof place));
     return setenv("SUNDOG_RENDEZVOUS", place, 1) == 0
                ? SDG_OK
                : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RENDEZVOUS");
+  default:
+    if (!sdg_rendezvous_is_tcp(options->rendezvous))
+      return SDG_OK;
+    SDG_TRY(sdg_address_find(options->rendezvous, &point));
+    return sdg_secret_find(options->secret, options->secret_file, &secret);
   }
-  if (!sdg_rendezvous_is_tcp(options->rendezvous))
-    return SDG_OK;
-  SDG_TRY(sdg_address_find(options->rendezvous, &point));
-  return sdg_secret_find(options->secret, options->secret_file, &secret);
 }
 
-static sdg_status_t rank_find(bool alone, int *out_rank, int *out_size,
-                              int *out_local_rank) {
+static sdg_status_t rank_find(single_t *single) {
   const char *origin;
-  if (!alone)
-    return sdg_rank_require(out_rank, out_size, out_local_rank, &origin);
-  *out_rank = *out_local_rank = 0;
-  *out_size = 1;
+  if (single->alone) {
+    single->size = 1;
+    return SDG_OK;
+  }
+  if (!meeting_size_is_hidden())
+    return sdg_rank_require(&single->rank, &single->size, &single->local_rank,
+                            &origin);
+  SDG_TRY(meeting_by_pmix(single->launch.install.pmix, &single->meeting));
+  single->met = true;
+  single->rank = single->meeting.rank;
+  single->size = single->meeting.size;
+  single->local_rank = single->meeting.local_rank;
   return SDG_OK;
 }
 
@@ -183,7 +205,7 @@ static sdg_status_t program_wait(const single_t *single, int *out_status) {
     return sdg_fail(SDG_E_START, "fork: %s", strerror(error));
   }
   sigprocmask(SIG_BLOCK, NULL, &blocked);
-  guard_close();
+  guard_close(single->meeting.port);
   *out_status = child_wait_status(pid, &blocked);
   guard_end(guard);
   ranks_sweep(RANKS_SWEEP_NS);
@@ -194,8 +216,6 @@ static sdg_status_t environment_set(single_t *single) {
   launch_t *launch = &single->launch;
   if (single->alone && unsetenv("SUNDOG_RENDEZVOUS") != 0)
     return sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RENDEZVOUS");
-  if (!single->alone)
-    SDG_TRY(meeting_set(single->size));
   SDG_TRY(launch_preload(launch, single->folder));
   SDG_TRY(launch_bind(launch, single->local_rank, single->size));
   SDG_TRY(launch_set(single->size));
@@ -229,12 +249,11 @@ static int program_run(single_t *single) {
 }
 
 int command_exec(int argc, char **argv) {
-  single_t single = {.launch = {.device = LAUNCH_AUTO}};
+  single_t single = {.launch = {.device = LAUNCH_AUTO},
+                     .meeting = {.port = -1}};
   launch_t *launch = &single.launch;
   argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
-  if (launch_prepare(launch) != SDG_OK ||
-      rank_find(single.alone, &single.rank, &single.size, &single.local_rank) !=
-          SDG_OK)
+  if (launch_prepare(launch) != SDG_OK || rank_find(&single) != SDG_OK)
     return COMMAND_FAILED;
   if (!launch->asked && single.size > 1 &&
       !sdg_options_replicated(sdg_options_get())) {
@@ -242,7 +261,9 @@ int command_exec(int argc, char **argv) {
                    single.size);
     return COMMAND_FAILED;
   }
+  // Before there is a folder: the launcher may kill a rank that waits.
   if (launch_rules(launch, single.size) != SDG_OK ||
+      (!single.alone && meeting_set(&single) != SDG_OK) ||
       folder_create(single.folder, sizeof single.folder) != SDG_OK)
     return COMMAND_FAILED;
   // Both variables are replaced below.

@@ -25,6 +25,9 @@ layout() {
   mkdir -p "$1/tools" "$1/interpose" "$1/src/host/lib"
   cp "$command_built" "$1/tools/sundog"
   cp "$library_built" "$1/interpose/libsundog.so"
+  local pmix
+  pmix=$(dirname "$command_built")/../interpose/sundog-pmix
+  [ ! -e "$pmix" ] || cp "$pmix" "$1/interpose/sundog-pmix"
 }
 layout "$top/build"
 

@@ -291,6 +291,24 @@ wrong_configurations_start_nothing() {
   says err 'nearest: SUNDOG_SPLIT'
   [ ! -e started ]
 }
+variables_of_pmix_without_its_server_start_nothing() {
+  PMIX_NAMESPACE=ended PMIX_RANK=0 run 125 "$sundog" exec "${split[@]}" -- \
+    touch started
+  says err SDG-212
+  # A rank whose size and machine variables tell does not ask.
+  PMIX_NAMESPACE=ended PMIX_RANK=1 SLURM_PROCID=1 SLURM_NTASKS=2 \
+    SLURM_STEP_NUM_NODES=1 run 0 "$sundog" exec "${split[@]}" -- \
+    "${shows[@]}" '{rank}/{size}'
+  [ "$(cat out)" = 1/2 ]
+  PMIX_RANK=0 run 125 "$sundog" exec "${split[@]}" -- touch started
+  says err SDG-202
+  layout "$work/other"
+  rm -f other/interpose/sundog-pmix
+  PMIX_NAMESPACE=ended PMIX_RANK=0 run 125 other/tools/sundog exec \
+    "${split[@]}" -- touch started
+  says err 'sundog-pmix is not beside libsundog.so'
+  [ ! -e started ]
+}
 a_folder_with_spaces_is_reached_through_a_link() {
   layout "$work/a b"
   mkdir -m 700 runtime
@@ -323,5 +341,6 @@ cases the_program_is_a_child_in_the_same_group_and_session \
   variables_left_in_a_shell_make_no_single_rank the_status_is_the_programs \
   the_environment_is_set arguments_arrive_as_they_are \
   wrong_configurations_start_nothing \
+  variables_of_pmix_without_its_server_start_nothing \
   a_folder_with_spaces_is_reached_through_a_link \
   a_command_without_its_library_says_so

@@ -13,8 +13,12 @@
 #include <unistd.h>
 
 #include "src/base/options.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/launcher.h"
 #include "src/bootstrap/rendezvous.h"
 #include "tools/launch/folder.h"
+#include "tools/meeting/client.h"
+#include "tools/meeting/meeting.h"
 #include "tools/program/program.h"
 
 void checkup_say(checkup_t *checkup, checkup_grade_t grade, const char *topic,
@@ -116,13 +120,19 @@ void checkup_machine(checkup_t *checkup, int gpu) {
   limits_check(checkup, gpu);
 }
 
-void checkup_ranks(checkup_t *checkup) {
+// Returns false if the launcher is at fault, so that nothing is known of ranks.
+static bool launcher_check(checkup_t *checkup) {
   int rank, size, local_rank;
   const char *origin;
-  if (sdg_rank_detect(&rank, &size, &local_rank, &origin) != SDG_OK) {
+  if (meeting_size_is_hidden())
+    checkup_say(checkup, CHECKUP_OK, "launcher",
+                "rank %s of a number that PMIx knows",
+                sdg_launcher_value("PMIX_RANK"));
+  else if (sdg_rank_detect(&rank, &size, &local_rank, &origin) != SDG_OK) {
     checkup_say(checkup, CHECKUP_FAIL, "launcher", "%s", sdg_last_error());
     checkup_remedy("unset the variables that were left over, or start through "
                    "the launcher");
+    return false;
   } else if (origin)
     checkup_say(checkup, CHECKUP_OK, "launcher",
                 "rank %d of %d, %d on this machine, from %s", rank, size,
@@ -130,22 +140,50 @@ void checkup_ranks(checkup_t *checkup) {
   else
     checkup_say(checkup, CHECKUP_OK, "launcher",
                 "none found; `sundog run` starts the ranks itself");
-  char fallback[PATH_MAX], folder[PATH_MAX];
-  const char *meeting = sdg_options_get()->rendezvous;
-  sdg_status_t status = SDG_OK;
-  if (!*meeting) {
-    status = sdg_rendezvous_default(fallback, sizeof fallback);
-    meeting = fallback;
-  } else {
-    const char *path;
-    status = sdg_rendezvous_path(meeting, &path);
+  return true;
+}
+
+static sdg_status_t place_check(checkup_t *checkup, bool launcher,
+                                const char *pmix) {
+  const char *given = sdg_options_get()->rendezvous, *path;
+  char place[PATH_MAX];
+  meeting_way_t way = *given ? MEETING_GIVEN : MEETING_FOLDER;
+  client_t client;
+  sdg_meeting_point_t point;
+  if (launcher)
+    SDG_TRY(meeting_way_find(&way));
+  if (*given) {
+    if (sdg_rendezvous_is_tcp(given))
+      SDG_TRY(sdg_address_find(given, &point));
+    else
+      SDG_TRY(sdg_rendezvous_path(given, &path));
+    checkup_say(checkup, CHECKUP_OK, "rendezvous", "%s", given);
+    return SDG_OK;
   }
-  if (status == SDG_OK)
-    checkup_say(checkup, CHECKUP_OK, "rendezvous", "%s", meeting);
-  else {
+  if (way != MEETING_PMIX) {
+    SDG_TRY(sdg_rendezvous_default(place, sizeof place));
+    checkup_say(checkup, CHECKUP_OK, "rendezvous", "%s", place);
+    return SDG_OK;
+  }
+  if (!client_library(pmix, &client))
+    return sdg_fail(SDG_E_PMIX, "%s", client.text);
+  checkup_say(checkup, CHECKUP_OK, "rendezvous",
+              "by PMIx %s (%s), job %s; its server is not asked",
+              client.version, client.library,
+              sdg_launcher_value("PMIX_NAMESPACE"));
+  return SDG_OK;
+}
+
+void checkup_ranks(checkup_t *checkup, const char *pmix) {
+  char folder[PATH_MAX];
+  sdg_status_t status = place_check(checkup, launcher_check(checkup), pmix);
+  if (status != SDG_OK) {
     checkup_say(checkup, CHECKUP_FAIL, "rendezvous", "%s", sdg_last_error());
-    checkup_remedy("set SUNDOG_RENDEZVOUS=file:/PATH, in a folder of your own "
-                   "with mode 0700");
+    checkup_remedy(
+        status == SDG_E_PMIX
+            ? "install libpmix2, or put libpmix.so.2 into LD_LIBRARY_PATH"
+            : "set SUNDOG_RENDEZVOUS=file:/PATH, in a folder of your own with "
+              "mode 0700, if all ranks are on one machine");
   }
   if (folder_create(folder, sizeof folder) == SDG_OK) {
     folder_remove(folder);

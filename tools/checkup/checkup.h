@@ -22,9 +22,9 @@ void checkup_remedy(const char *text);
 /* Checks the machine: tracing, shared memory, limits. `gpu`: also checks what
  * ranks on GPUs need. */
 void checkup_machine(checkup_t *checkup, int gpu);
-/* Checks rank and size from the launcher, the rendezvous, and the folder of a
- * run. */
-void checkup_ranks(checkup_t *checkup);
+/* Checks rank and size from the launcher, how its ranks would meet, and the
+ * folder of a run. `pmix`: path of sundog-pmix. */
+void checkup_ranks(checkup_t *checkup, const char *pmix);
 /* Checks whether sundog can see a program's calls. */
 void checkup_program(checkup_t *checkup, const char *name);
 /* Checks the libraries that the dynamic linker finds. This process must have

@@ -12,14 +12,14 @@
 
 #include "tools/launch/folder.h"
 
-void guard_close(void) {
+void guard_close(int kept) {
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int i = STDIN_FILENO; null >= 0 && i <= STDOUT_FILENO; i++)
     dup2(null, i);
   DIR *all = opendir("/proc/self/fd");
   for (struct dirent *entry; all && (entry = readdir(all));) {
     int file = atoi(entry->d_name);
-    if (file > STDERR_FILENO && file != dirfd(all))
+    if (file > STDERR_FILENO && file != dirfd(all) && file != kept)
       close(file);
   }
   if (all)
@@ -31,7 +31,7 @@ static _Noreturn void guard_run(const char *folder, pid_t parent) {
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, NULL);
   (void)setpgid(0, 0);
-  guard_close();
+  guard_close(-1);
   dup2(STDOUT_FILENO, STDERR_FILENO);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   while (getppid() == parent)

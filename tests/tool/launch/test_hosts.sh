@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranks on two machines: two network namespaces of this machine with a link
-# between them, and no shared memory. Needs root.
+# Ranks on two machines (machines.sh).
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086,SC2034 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
 here=$(dirname "$0") host=$(dirname "$(realpath "$3")")
@@ -12,43 +11,7 @@ ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1
 shallow="--order 2 --dx 2400 --dt 15 --friction 0"
 
-# Two processes hold the namespaces; when they end, the namespaces are removed.
-holder=()
-hosts_end() {
-  for pid in "${holder[@]}"; do kill "$pid" 2>/dev/null; done
-}
-hosts_begin() {
-  command -v ip >/dev/null && command -v unshare >/dev/null || return 1
-  for _ in 0 1; do
-    # Each has its own /dev/shm and System V memory, too.
-    unshare --net --mount --ipc sh -c \
-      'mount -t tmpfs none /dev/shm && exec sleep 300' 2>/dev/null &
-    holder+=($!)
-  done
-  for pid in "${holder[@]}"; do
-    local try=0
-    until [ "$(readlink "/proc/$pid/ns/net" 2>/dev/null)" != \
-      "$(readlink /proc/self/ns/net)" ] &&
-      [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = sleep ]; do
-      kill -0 "$pid" 2>/dev/null && [ $((try += 1)) -lt 500 ] || return 1
-      sleep 0.01
-    done
-  done
-  ip link add sundog0 netns "${holder[0]}" type veth peer name sundog0 \
-    netns "${holder[1]}" 2>/dev/null || return 1
-  for i in 0 1; do
-    on $i ip link set lo up &&
-      on $i ip address add 192.0.2.$((i + 1))/24 dev sundog0 &&
-      on $i ip address add 2001:db8::$((i + 1))/64 dev sundog0 nodad &&
-      on $i ip link set sundog0 up || return 1
-  done
-}
-# on HOST COMMAND...: runs the command on a machine.
-on() {
-  local pid=${holder[$1]}
-  shift
-  nsenter --target "$pid" --net --mount --ipc --wdns="$PWD" -- "$@"
-}
+. "$here/machines.sh"
 trap 'hosts_end; rm -rf "$top"' EXIT
 if [ "$(id -u)" != 0 ]; then
   echo '1..0 # SKIP needs root, to make network namespaces'

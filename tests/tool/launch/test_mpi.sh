@@ -45,93 +45,38 @@ openmpi_gives_one_ranks_file() { gives_one_ranks_file $openmpi; }
 mpich_gives_one_ranks_file() { gives_one_ranks_file $mpich; }
 openmpi_ends_with_a_rank_that_fails() { fails_as_the_program $openmpi; }
 
-# Returns a port that is free and outside the range of automatic ports.
-free_port() {
-  local port
-  while
-    port=$((12000 + RANDOM % 20000))
-    grep -qs "$(printf ':%04X ' $port)" /proc/net/tcp /proc/net/tcp6
-  do :; done
-  echo $port
-}
-# A Slurm cluster of one node in a folder; it runs until the test ends. Its
-# daemons run as root, because only these may start processes of users.
-slurm=$top/slurm
-daemons=()
-slurm_begin() {
-  local node try=0
-  for name in munged slurmctld slurmd srun; do
-    command -v $name >/dev/null || return 1
-  done
-  [ "$(id -u)" = 0 ] || return 1
-  node=$(hostname -s)
-  chmod 755 "$top"
-  mkdir "$slurm" "$slurm/state" "$slurm/spool"
-  (umask 077 && head -c 64 /dev/urandom >"$slurm/key")
-  cat >"$slurm/slurm.conf" <<END
-ClusterName=test
-SlurmctldHost=$node(127.0.0.1)
-SlurmUser=root
-SlurmctldPort=$(free_port)
-SlurmdPort=$(free_port)
-AuthType=auth/munge
-AuthInfo=socket=$slurm/munge
-StateSaveLocation=$slurm/state
-SlurmdSpoolDir=$slurm/spool
-SlurmctldPidFile=$slurm/slurmctld.pid
-SlurmdPidFile=$slurm/slurmd.pid
-SlurmctldLogFile=$slurm/slurmctld.log
-SlurmdLogFile=$slurm/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=2
-SchedulerType=sched/builtin
-NodeName=$node NodeAddr=127.0.0.1 CPUs=1 State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES State=UP OverSubscribe=FORCE:8
-END
-  export SLURM_CONF=$slurm/slurm.conf
-  munged --foreground --force --key-file="$slurm/key" \
-    --socket="$slurm/munge" --pid-file="$slurm/munged.pid" \
-    --log-file="$slurm/munged.log" --seed-file="$slurm/seed" \
-    >"$slurm/out" 2>&1 &
-  daemons+=($!)
-  until [ -S "$slurm/munge" ]; do
-    [ $((try += 1)) -lt 100 ] || return 1
-    sleep 0.05
-  done
-  slurmctld -i -D >"$slurm/out" 2>&1 &
-  daemons+=($!)
-  slurmd -D >"$slurm/out" 2>&1 &
-  daemons+=($!)
-  until timeout 5 sinfo -h -o %t 2>/dev/null | grep -q idle; do
-    [ $((try += 1)) -lt 150 ] || return 1
-    sleep 0.1
-  done
-}
-# slurmd first, then slurmstepd, which would wait for slurmctld.
-slurm_end() {
-  local i pid
-  [ ${#daemons[@]} -gt 0 ] || return 0
-  for i in {1..50}; do
-    [ -z "$(timeout 5 squeue -h 2>/dev/null)" ] && break
-    sleep 0.1
-  done
-  for ((i = ${#daemons[@]} - 1; i >= 0; i--)); do
-    kill "${daemons[i]}" 2>/dev/null
-    timeout 5 tail --pid="${daemons[i]}" -f /dev/null ||
-      kill -9 "${daemons[i]}" 2>/dev/null
-  done
-  for pid in $(pgrep slurmstepd); do
-    ! grep -qs "$slurm/" "/proc/$pid/environ" || kill -9 "$pid"
-  done
-}
+. "$here/slurm.sh"
 trap 'slurm_end; rm -rf "$top"' EXIT
 srun="srun --overcommit"
 srun_gives_one_ranks_file() { gives_one_ranks_file $srun; }
+# On one machine the place is a folder, with PMIx too.
+srun_with_pmix_gives_one_ranks_file() {
+  gives_one_ranks_file $srun --mpi=pmix
+  run 0 $srun --mpi=pmix -n 2 "$sundog" exec --device host --split H \
+    --view shard -- sh -c "echo at \$SUNDOG_RENDEZVOUS; $matched"
+  [ "$(grep -c '^at file:/' out)" = 2 ]
+}
+# solves NAME LAUNCHER...: three ranks write the file of one.
+solves() {
+  local name=$1
+  shift
+  "$@" -n 3 "$sundog" exec --device host --split H --view shard -- \
+    "$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
+    --out "$name.{rank}.npy" $shallow >"$name.out" 2>"$name.err" ||
+    { cat "$name.err"; return 1; }
+  run 0 "$sundog" join "$name.npy" "$name.{rank}.npy"
+  run 0 "$sundog" diff "$name.npy" joined.npy
+}
+two_jobs_at_once() {
+  gives_one_ranks_file "$@"
+  solves first timeout 60 "$@" >first.log 2>&1 &
+  local first=$!
+  solves second timeout 60 "$@"
+  wait $first || { cat first.log; return 1; }
+}
+two_jobs_of_openmpi_run_at_once() { two_jobs_at_once $openmpi; }
+two_jobs_of_mpich_run_at_once() { two_jobs_at_once $mpich; }
+two_jobs_of_srun_run_at_once() { two_jobs_at_once $srun --mpi=pmix; }
 # srun's status is the largest of the tasks': 128 + 15 for a task that it ended.
 srun_ends_with_a_rank_that_fails() {
   local status=0
@@ -153,13 +98,15 @@ srun_ranks_connect_over_tcp() {
 
 found=()
 if command -v mpirun.openmpi >/dev/null; then
-  found+=(openmpi_gives_one_ranks_file openmpi_ends_with_a_rank_that_fails)
+  found+=(openmpi_gives_one_ranks_file openmpi_ends_with_a_rank_that_fails
+    two_jobs_of_openmpi_run_at_once)
 fi
 if command -v mpiexec.hydra >/dev/null; then
-  found+=(mpich_gives_one_ranks_file)
+  found+=(mpich_gives_one_ranks_file two_jobs_of_mpich_run_at_once)
 fi
 if slurm_begin; then
-  found+=(srun_gives_one_ranks_file srun_ends_with_a_rank_that_fails
+  found+=(srun_gives_one_ranks_file srun_with_pmix_gives_one_ranks_file
+    two_jobs_of_srun_run_at_once srun_ends_with_a_rank_that_fails
     srun_ranks_connect_over_tcp)
 else
   echo '# without srun: needs slurm-wlm, root, and that its daemons start'

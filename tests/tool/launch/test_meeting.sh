@@ -1,0 +1,285 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Launchers that offer PMIx start ranks on two machines (machines.sh), and no
+# variable of sundog is set: the ranks find each other by themselves.
+# shellcheck disable=SC2154,SC2317,SC1091,SC2086,SC2016,SC2206 # harness.sh; words
+. "$(dirname "$0")/../harness.sh"
+here=$(realpath "$(dirname "$0")") host=$(dirname "$(realpath "$3")")
+clients=$(realpath "$4")
+bathymetry=$here/../../clients/bathymetry.npy
+rmdir "$top/build/src/host/lib"
+ln -s "$host" "$top/build/src/host/lib"
+cp "$(realpath "$5")" "$top/build/interpose/sundog-libraries"
+export OMP_NUM_THREADS=1
+shallow="--order 2 --steps 10 --dx 2400 --dt 15 --friction 0"
+. "$here/machines.sh"
+. "$here/slurm.sh"
+trap 'slurm_end; hosts_end; rm -rf "$top"' EXIT
+if [ "$(id -u)" != 0 ] || ! hosts_begin 2>"$top/why"; then
+  echo '1..0 # SKIP needs root, and a machine that can make network namespaces'
+  sed 's/^/# /' "$top/why"
+  exit 0
+fi
+# Open MPI starts its daemon on the other machine by this in place of ssh.
+cat >"$top/remote" <<END
+#!/bin/bash
+holder=(${holder[@]})
+. "$here/machines.sh"
+holder=(${holder[@]})
+machine=\${1#node}
+shift
+become "\$machine" sh -c "\$*"
+END
+chmod +x "$top/remote"
+
+# Each starts four ranks, two on each machine.
+openmpi() {
+  on 0 timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe \
+    --mca plm_rsh_agent "$top/remote" --mca orte_tmpdir_base "$work/launcher" \
+    --mca btl self,vader,tcp -H node0:2,node1:2 -n 4 "$@"
+}
+slurm() {
+  on 0 timeout 60 srun --overcommit -N 2 -n 4 --kill-on-bad-exit --mpi=pmix "$@"
+}
+split=(--device host --split H --view shard)
+
+pieces() {
+  mkdir launcher
+  "$clients/scene" "$bathymetry" 91 120 .
+  LD_LIBRARY_PATH=$host "$clients/shallow" --in level.npy --depth depth.npy \
+    --out whole.npy $shallow
+  for file in level depth; do run 0 "$sundog" split -n 4 $file.npy; done
+}
+# solves NAME LAUNCHER...: four ranks write the file of one.
+solves() {
+  local name=$1
+  shift
+  "$@" "$sundog" exec "${split[@]}" -- "$clients/shallow" \
+    --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
+    --out "$name.{rank}.npy" $shallow >"$name.out" 2>"$name.err" ||
+    { cat "$name.err"; return 1; }
+  lacks "$name.err" SDG-
+  run 0 "$sundog" join "$name.npy" "$name.{rank}.npy"
+  run 0 "$sundog" diff "$name.npy" whole.npy
+}
+one_ranks_file() {
+  pieces
+  solves only "$1"
+}
+two_jobs_at_once() {
+  pieces
+  solves first "$1" >first.log 2>&1 &
+  local first=$!
+  solves second "$1"
+  wait $first || { cat first.log; return 1; }
+}
+# lines COUNT TEXT: the output has the text so many times.
+lines() {
+  [ "$(grep -o -- "$2" out | wc -l)" -eq "$1" ] && return 0
+  echo "# not $1 times $2:"
+  sed 's/^/#   /' out err
+  return 1
+}
+# One rank is late in each round, another one each time.
+programs_one_after_the_other() {
+  pieces
+  cat >program <<END
+for round in 1 2 3; do
+  [ "\$((round % 4))" != "\$PMIX_RANK" ] || sleep 0.5
+  "$sundog" exec ${split[@]} -- "$clients/shallow" --in 'level.{rank}.npy' \
+    --depth 'depth.{rank}.npy' --out "round\$round.{rank}.npy" $shallow || exit
+done
+END
+  run 0 "$1" sh program
+  lacks err SDG-
+  for round in 1 2 3; do
+    run 0 "$sundog" join joined.npy "round$round.{rank}.npy"
+    run 0 "$sundog" diff joined.npy whole.npy
+    rm joined.npy
+  done
+}
+programs_of_mpi() {
+  mkdir launcher
+  cat >program <<END
+[ "\$SUNDOG_RANK" != 1 ] || sleep 1
+python3 "$here/sums.py" || exit
+[ "\$SUNDOG_RANK" != 2 ] || sleep 1
+python3 "$here/sums.py" || exit
+$matched
+END
+  run 0 "$1" "$sundog" exec "${split[@]}" -- sh program
+  lines 8 'sum 10'
+}
+# Each job has a secret of its own, and no command line holds it.
+secrets() {
+  mkdir launcher
+  cat >program <<END
+echo secret \$SUNDOG_SECRET
+sleep 0.3
+case "\$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ')" in
+*\$SUNDOG_SECRET*) echo shown ;;
+esac
+$matched
+END
+  for _ in 1 2; do
+    run 0 "$1" "$sundog" exec "${split[@]}" -- sh program
+    lines 4 'secret [0-9a-f]\{64\}'
+    lacks out shown
+    [ "$(sort -u out | wc -l)" = 1 ]
+    sort -u out >>all
+  done
+  [ "$(sort -u all | wc -l)" = 2 ]
+}
+a_missing_rank_is_named() {
+  mkdir launcher
+  cat >program <<END
+[ "\$PMIX_RANK" != 2 ] || { sleep 12; exit 1; }
+"$sundog" exec ${split[@]} -- touch started
+END
+  local status=0
+  SUNDOG_TIMEOUT=3 "$1" sh program >out 2>err || status=$?
+  [ $status != 0 ]
+  says err 'SDG-203'
+  says err 'rank 2 of 4 did not start `sundog exec` within 3 s'
+  [ ! -e started ]
+}
+a_failing_program_ends_the_job() {
+  mkdir launcher
+  local status=0
+  "$@" "$sundog" exec "${split[@]}" -- \
+    sh -c '[ {rank} = 3 ] && exit 7; exec sleep 50' >out 2>err || status=$?
+  [ $status = 7 ] || [ $status = 143 ] || { echo "# $status"; return 1; }
+}
+a_lost_server_is_an_error() {
+  mkdir launcher
+  local status=0
+  cat >program <<END
+for name in 2 21 3 4 41; do
+  export "PMIX_SERVER_URI\$name=pmix-server.1;tcp4://127.0.0.1:9"
+done
+"$sundog" exec ${split[@]} -- touch started
+END
+  "$1" sh program >out 2>err || status=$?
+  [ $status != 0 ]
+  says err 'SDG-212'
+  says err 'PMIx_Init: UNREACH'
+  # The user's own rendezvous does without PMIx.
+  sed -i "s/touch started/sh -c 'echo \$SUNDOG_RENDEZVOUS; $(printf %s "$matched" |
+    sed 's/[\/&]/\\&/g')'/" program
+  export SUNDOG_RENDEZVOUS=tcp://node0:29400 SUNDOG_SECRET=0123456789abcdef
+  if [ "$1" = openmpi ]; then
+    run 0 openmpi -x SUNDOG_RENDEZVOUS -x SUNDOG_SECRET sh program
+  else
+    run 0 "$1" sh program
+  fi
+  lines 4 tcp://node0:29400
+}
+a_missing_library_is_an_error() {
+  mkdir launcher other
+  local status=0
+  echo text >other/libpmix.so.2
+  "$1" sh -c "LD_LIBRARY_PATH=$PWD/other exec '$sundog' exec ${split[*]} -- \
+    touch started" >out 2>err || status=$?
+  [ $status != 0 ]
+  says err 'SDG-212'
+  says err 'libpmix.so.2'
+  printf 'const char *PMIx_Get_version(void) { return "PMIx 2.2.5"; }\n' >old.c
+  for name in Init Finalize Put Commit Get Fence_nb Error_string; do
+    echo "void PMIx_$name(void) {}" >>old.c
+  done
+  "${CC:-cc}" -shared -fPIC old.c -o other/libpmix.so.2
+  status=0
+  "$1" sh -c "LD_LIBRARY_PATH=$PWD/other exec '$sundog' exec ${split[*]} -- \
+    touch started" >out 2>err || status=$?
+  says err 'libpmix.so.2 is version 2.2.5; sundog needs 3 or later'
+  [ ! -e started ]
+}
+# Both machines have a network of their own with the same address, as docker's.
+networks_that_look_alike_are_told_apart() {
+  mkdir launcher
+  local i status=0
+  for i in 0 1; do
+    on $i ip address flush dev sundog0
+    on $i ip address add 172.17.0.1/32 dev sundog0
+    on $i ip address add 192.0.2.$((i + 1))/24 dev sundog0
+  done
+  run 0 "$1" "$sundog" exec "${split[@]}" -- \
+    sh -c "echo at \$SUNDOG_RENDEZVOUS; $matched" || status=$?
+  for i in 0 1; do on $i ip address del 172.17.0.1/32 dev sundog0; done
+  [ $status = 0 ]
+  lines 4 'at tcp://192.0.2.1:'
+}
+the_number_of_ranks_is_asked_for() {
+  pieces
+  mkdir tool
+  local unsized="env -u OMPI_COMM_WORLD_RANK -u OMPI_COMM_WORLD_SIZE
+    -u OMPI_COMM_WORLD_LOCAL_RANK -u OMPI_COMM_WORLD_LOCAL_SIZE"
+  unsized() { openmpi $unsized "$@"; }
+  solves only unsized
+  run 0 unsized "$sundog" doctor --device host
+  lines 4 'launcher: rank [0-3] of a number that PMIx knows'
+  run 0 unsized "$sundog" exec "${split[@]}" -- \
+    sh -c "echo {rank}/{size}/{local_rank}; $matched"
+  [ "$(sort out | tr '\n' ' ')" = '0/4/0 1/4/1 2/4/0 3/4/1 ' ]
+  # On one machine the place is a folder.
+  run 0 on 1 timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe \
+    --mca orte_tmpdir_base "$work/launcher" -n 2 $unsized "$sundog" exec \
+    "${split[@]}" -- sh -c "echo {size} \$SUNDOG_RENDEZVOUS; $matched"
+  lines 2 '^2 file:/'
+}
+the_doctor_says_how_the_ranks_would_meet() {
+  mkdir launcher
+  run 0 "$1" "$sundog" doctor --device host
+  lines 4 'ok    rendezvous: by PMIx [0-9.a-z]* (.*libpmix.so.2), job '
+  mkdir other
+  echo text >other/libpmix.so.2
+  run 0 "$1" sh -c "LD_LIBRARY_PATH=$PWD/other '$sundog' doctor --device host || :"
+  grep -q 'fail  rendezvous: .*libpmix.so.2' out
+}
+without_pmix_nothing_is_started() {
+  local status=0
+  on 0 timeout 60 srun --overcommit -N 2 -n 2 --mpi=none "$sundog" exec \
+    "${split[@]}" -- touch started >out 2>err || status=$?
+  [ $status != 0 ]
+  says err SDG-200
+  says err 'the 2 ranks are on 2 machines (SLURM_STEP_NUM_NODES)'
+  says err 'srun --mpi=pmix'
+  [ ! -e started ]
+}
+# torchrun's ranks are not those that PMIx knows.
+numbers_of_torchrun_are_not_asked_for() {
+  local status=0
+  slurm sh -c 'RANK=$PMIX_RANK WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 exec "$@"' sh \
+    "$sundog" exec "${split[@]}" -- touch started >out 2>err || status=$?
+  [ $status != 0 ]
+  says err 'are on this machine (LOCAL_WORLD_SIZE)'
+  [ ! -e started ]
+}
+
+found=()
+for name in openmpi slurm; do
+  if [ $name = openmpi ]; then
+    command -v mpirun.openmpi >/dev/null || continue
+    found+=(the_number_of_ranks_is_asked_for)
+  elif slurm_begin machines; then
+    found+=(without_pmix_nothing_is_started
+      numbers_of_torchrun_are_not_asked_for)
+  else
+    echo '# without srun: needs slurm-wlm, root, and that its daemons start'
+    sed 's/^/#   /' "$slurm"/*.log 2>/dev/null | tail -n 5
+    continue
+  fi
+  for case in one_ranks_file two_jobs_at_once programs_one_after_the_other \
+    programs_of_mpi secrets a_missing_rank_is_named \
+    a_failing_program_ends_the_job a_lost_server_is_an_error \
+    a_missing_library_is_an_error networks_that_look_alike_are_told_apart \
+    the_doctor_says_how_the_ranks_would_meet; do
+    eval "${case}_of_$name() { $case $name; }"
+    found+=("${case}_of_$name")
+  done
+done
+if [ ${#found[@]} -eq 0 ]; then
+  echo '1..0 # SKIP needs openmpi-bin or slurm-wlm'
+  exit 0
+fi
+cases "${found[@]}"
