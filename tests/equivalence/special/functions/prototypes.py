@@ -234,6 +234,8 @@ class Function:
 
     def fits(self, split):
         """Whether it may be split so."""
+        if max(map(len, self.section("").splitlines())) > 190:
+            return False  # a line has 196 characters
         reaches = [d for d in self.dims if d in split and self.reach[d] and
                    not self.ghosted]
         if not any(d in self.dims for d in split):
@@ -268,6 +270,8 @@ class Function:
                 words.append(f"{a['class']} {a['name']}")
         while words:
             count = self.rng.randint(1, 3)
+            if sum(map(len, words[:count])) > 150:
+                count = 1
             lines.append("arguments = " + ", ".join(words[:count]))
             words = words[count:]
         for t in self.tensors:
