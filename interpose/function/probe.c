@@ -104,7 +104,7 @@ void sdg_probe_layout(const sdg_function_t *function, sdg_probe_layout_t *out) {
       float_pass(&used);
     } else {
       int place = integer_place(&used);
-      if (!argument->is_size)
+      if (!argument->is_size && argument->tensor < 0)
         continue;
       out->size[out->sizes].argument = a;
       out->size[out->sizes++].place = place;
@@ -125,8 +125,9 @@ bool sdg_probe_agrees(const sdg_function_t *function,
   for (int i = 0; i < layout->sizes; i++) {
     int index = layout->size[i].argument;
     const sdg_argument_t *argument = &function->argument[index];
-    size_t bytes = argument->by_reference ? sizeof(void *)
-                                          : (size_t)argument->number[0].bytes;
+    bool address =
+        argument->use != SDG_ARGUMENT_NUMBER || argument->by_reference;
+    size_t bytes = address ? sizeof(void *) : (size_t)argument->number[0].bytes;
     if (memcmp(a[index], b[index], bytes) != 0)
       return false;
   }

@@ -106,7 +106,8 @@ typedef struct shape {
   uint64_t hash;
   int64_t integer[SDG_ARGUMENTS_MAX];
   sdg_operand_t operand[SDG_OPERANDS_MAX];
-  char key[SDG_OPERANDS_MAX]; // their addresses are the descriptors
+  size_t bytes[SDG_OPERANDS_MAX]; // from its first element to its last
+  char key[SDG_OPERANDS_MAX];     // their addresses are the descriptors
 } shape_t;
 
 enum { BUCKETS = 256 };
@@ -172,6 +173,7 @@ static sdg_status_t shape_fill(shape_t *shape) {
         .dims = dims_of(function),
     };
     SDG_TRY(layout_read(function, tensor, shape->integer, operand));
+    shape->bytes[i] = sdg_operand_access(operand, true, true).width;
   }
   for (int i = 0; i < function->tensors; i++)
     sdg_tag_touch(shape->operand[i].descriptor);
@@ -258,9 +260,26 @@ static bool integer_get(const sdg_argument_t *argument, const void *value,
   return at != NULL;
 }
 
+// Whether nothing is known of what lies at the tensors, so that it does not
+// matter that the call reads or writes it.
+static bool is_unknown(const shape_t *shape, void *const *value) {
+  const sdg_function_t *function = shape->function;
+  const void *at[SDG_OPERANDS_MAX];
+  if (!sdg_hint_any())
+    return true;
+  for (int i = 0; i < function->tensors; i++) {
+    const sdg_function_tensor_t *t =
+        &function->tensor[sdg_function_tensor_of(function, i)];
+    if (t->has_ghosts)
+      return false;
+    memcpy(&at[i], value[t->argument], sizeof at[i]);
+  }
+  return sdg_hint_none(function->tensors, at, shape->bytes);
+}
+
 bool sdg_function_passes(const sdg_function_t *function, void *const *value) {
   int64_t sizes[SDG_ARGUMENTS_MAX];
-  if (sdg_hint_any() || sdg_label_any_at() || sdg_setup_is_whole())
+  if (sdg_label_any_at() || sdg_setup_is_whole())
     return false;
   for (int a = 0; a < function->arguments; a++) {
     sizes[a] = 0;
@@ -269,7 +288,8 @@ bool sdg_function_passes(const sdg_function_t *function, void *const *value) {
       return false;
   }
   const shape_t *shape = shape_find(function, hash_of(function, sizes), sizes);
-  return shape && sdg_tag_passes(&shape->key[0], SDG_FAMILY_FUNCTION);
+  return shape && sdg_tag_passes(&shape->key[0], SDG_FAMILY_FUNCTION) &&
+         is_unknown(shape, value);
 }
 
 int sdg_function_alias(const sdg_call_t *call) {

@@ -31,7 +31,7 @@ sdg_function_call_of(const sdg_call_t *call) {
 }
 
 /* Whether a call with these arguments was found to be untagged before, and
- * concerns sundog no more. */
+ * concerns sundog no more. Only sizes and addresses of tensors need a value. */
 bool sdg_function_passes(const sdg_function_t *function, void *const *value);
 
 /* Reads the integers among the arguments, and makes the operands: first the

@@ -444,6 +444,7 @@ sdg_hint_t sdg_ones_written(const sdg_call_t *call, int index,
   if (operand->role == SDG_ROLE_SUM)
     return sum_written(placement);
   if (placement->dims == 0 || (!sdg_role_is_activation(operand->role) &&
+                               operand->role != SDG_ROLE_FIELD &&
                                operand->kind != SDG_OPERAND_COORDINATES))
     return 0;
   sdg_hint_t hint = SDG_HINT_KNOWN | sdg_placement_axes(placement);

@@ -227,6 +227,20 @@ sdg_hint_t sdg_hint_within(const void *at, size_t bytes) {
   return pieces;
 }
 
+bool sdg_hint_none(int spans, const void *const *at, const size_t *bytes) {
+  bool none = true;
+  if (sdg_hint_watched())
+    return false;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < spans && none; i++) {
+    uintptr_t from = (uintptr_t)at[i];
+    int first = first_behind(from);
+    none = first == count || ranges[first].at >= from + bytes[i];
+  }
+  pthread_mutex_unlock(&lock);
+  return none;
+}
+
 sdg_hint_t sdg_hint_around(const void *at, size_t bytes) {
   if (!at || bytes == 0 || !sdg_hint_any())
     return 0;

@@ -75,6 +75,9 @@ sdg_hint_t sdg_hint_of(const void *at, size_t bytes);
 /* Returns the axes along which any of these bytes is known to be in pieces; 0
  * if none is. */
 sdg_hint_t sdg_hint_within(const void *at, size_t bytes);
+/* Whether nothing is known of any byte of these `count` ranges, and nobody
+ * watches what is written. */
+bool sdg_hint_none(int count, const void *const *at, const size_t *bytes);
 /* Returns the hint of one range that contains all of these bytes. */
 sdg_hint_t sdg_hint_around(const void *at, size_t bytes);
 /* Returns a number of what these bytes contain, which is the same on every rank

@@ -2,8 +2,11 @@
 /* Convolutions of cuDNN, and between them a function of a library of its own,
  * on device memory and a stream.
  *
- * usage: mixed ROWS FIRST: rows here, and where they begin. Writes its values,
- * each with its place. */
+ * usage: mixed ROWS FIRST [sum]
+ *
+ * ROWS, FIRST: rows here, and where they begin. Writes its values, each with
+ * its place. sum: cuBLAS adds up what the function has written, too. */
+#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdio.h>
@@ -70,6 +73,12 @@ int main(int argc, char **argv) {
   for (int step = 0; step < 3; step++) {
     convolve(x, y);
     wave_shift(y, x, &many, COLUMNS, by, stream);
+  }
+  if (argc > 3) {
+    cublasHandle_t cublas;
+    float sum;
+    CHECK(cublasCreate(&cublas));
+    CHECK(cublasSasum(cublas, (int)count, x, 1, &sum));
   }
   convolve(x, y);
   CHECK(cudaStreamSynchronize(stream));

@@ -63,7 +63,8 @@ def called(number):
                 f'{t} m{m};' for m, t in enumerate(types)) + '};\n'
         lines += [f'number({a}, {m}, \'{NUMBERS[t][0]}\', {NUMBERS[t][1]});'
                   for m, t in enumerate(types)]
-        lines.append(f'function.argument[{a}].members = {members};')
+        lines += [f'function.argument[{a}].members = {members};',
+                  f'function.argument[{a}].tensor = -1;']
         value = draw.randint(1, 99)
         if kind < 0.4:
             lines += [f'function.argument[{a}].is_size = true;',

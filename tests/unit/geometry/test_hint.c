@@ -30,9 +30,10 @@ static void everything_require(const known_t *table) {
     for (int64_t end = at + 1; end <= BYTES; end++) {
       const void *from = address(at);
       size_t bytes = (size_t)(end - at);
-      bool one = table[at].by >= 0;
+      bool one = table[at].by >= 0, none = true;
       sdg_hint_t axes = 0;
       for (int64_t i = at; i < end; i++) {
+        none &= !table[i].hint;
         one &= table[i].by == table[at].by;
         axes |= table[i].hint & SDG_HINT_AXES;
       }
@@ -41,6 +42,7 @@ static void everything_require(const known_t *table) {
       REQUIRE(sdg_hint_of(from, bytes) == (all ? table[at].hint : 0));
       REQUIRE(sdg_hint_around(from, bytes) == (one ? table[at].hint : 0));
       REQUIRE((sdg_hint_within(from, bytes) & SDG_HINT_AXES) == axes);
+      REQUIRE(sdg_hint_none(1, &from, &bytes) == none);
     }
 }
 
