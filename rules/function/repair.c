@@ -51,6 +51,14 @@ static int strips_of(const sdg_function_maker_t *m, int rank,
 
 // ---- whether to repair -----------------------------------------------------
 
+// Ghosts are filled in the program's memory before the call.
+static bool has_ghosts(const sdg_function_t *function) {
+  for (int t = 0; t < function->tensors; t++)
+    if (function->tensor[t].has_ghosts)
+      return true;
+  return false;
+}
+
 // An output without a dimension in which strips lie would be written by each
 // of them.
 static bool outputs_allow(const sdg_function_maker_t *m) {
@@ -116,6 +124,7 @@ bool sdg_function_repairs(const sdg_function_maker_t *m,
   sdg_box_t want[2 * SDG_DIMS_MAX];
   sdg_price_t price = {0, 0};
   if (!m->function->pure || strategy == SDG_STRATEGY_EXTEND ||
+      has_ghosts(m->function) || sdg_function_has_results(m->function) ||
       !outputs_allow(m))
     return false;
   bool compares = strategy != SDG_STRATEGY_REPAIR && cost.copy_bytes_s > 0;
