@@ -29,7 +29,9 @@ static sdg_event_file_t findings = {
 typedef struct finding {
   int d;
   sdg_dim_t dim;
-  int64_t extent, reach, rows;
+  int64_t extent, rows;
+  int64_t most;           // no distance is so large
+  int64_t before, behind; // the reach
   int64_t row, far;  // beyond the reach: a change so far away was seen in `row`
   int input, output; // operands; -1: no change beyond the reach
   int64_t near;      // the largest distance at which any change was seen; -1
@@ -38,13 +40,16 @@ typedef struct finding {
 // ---- the search ------------------------------------------------------------
 
 // Whether changes at `from` and farther, to all inputs or one, are seen in the
-// row. *io_output: where.
+// row; `beyond`: only those beyond the reach. *io_output: where.
 static bool sees(sdg_trial_t *trial, const finding_t *of, int64_t row,
-                 int64_t from, int input, bool *out_seen, int *io_output) {
+                 int64_t from, bool beyond, int input, bool *out_seen,
+                 int *io_output) {
   const sdg_function_t *function = trial->function->function;
   sdg_trial_change_t change = {.d = of->d,
                                .row = row,
                                .from = from,
+                               .before = beyond ? of->before : -1,
+                               .behind = beyond ? of->behind : -1,
                                .wraps =
                                    function->border[of->dim] == SDG_BORDER_WRAP,
                                .input = input};
@@ -61,12 +66,12 @@ static bool sees(sdg_trial_t *trial, const finding_t *of, int64_t row,
 // The largest distance from which on changes are seen: at `lo` they are, at
 // `hi` they are not.
 static bool farthest(sdg_trial_t *trial, const finding_t *of, int64_t row,
-                     int64_t lo, int64_t hi, int64_t *out) {
+                     bool beyond, int64_t lo, int64_t hi, int64_t *out) {
   bool seen;
   int output = -1;
   while (hi - lo > 1) {
     int64_t middle = lo + (hi - lo) / 2;
-    if (!sees(trial, of, row, middle, -1, &seen, &output))
+    if (!sees(trial, of, row, middle, beyond, -1, &seen, &output))
       return false;
     if (seen)
       lo = middle;
@@ -81,12 +86,12 @@ static bool farthest(sdg_trial_t *trial, const finding_t *of, int64_t row,
 static bool disprove(sdg_trial_t *trial, finding_t *io, int64_t row) {
   bool seen = false;
   io->row = row;
-  if (!farthest(trial, io, row, io->reach + 1, io->extent, &io->far))
+  if (!farthest(trial, io, row, true, 1, io->most, &io->far))
     return false;
   for (int i = 0; i < trial->call->operands && !seen; i++) {
     if (!sdg_trial_changes(trial, i, io->d))
       continue;
-    if (!sees(trial, io, row, io->far, i, &seen, &io->output))
+    if (!sees(trial, io, row, io->far, true, i, &seen, &io->output))
       return false;
     if (seen || io->input < 0) // several inputs may be seen only together
       io->input = i;
@@ -96,17 +101,17 @@ static bool disprove(sdg_trial_t *trial, finding_t *io, int64_t row) {
 
 static bool row_try(sdg_trial_t *trial, finding_t *io, int64_t row) {
   bool seen;
-  int64_t far = 0;
-  if (!sees(trial, io, row, io->reach + 1, -1, &seen, &io->output))
+  int64_t far = 0, reach = sdg_max64(io->before, io->behind);
+  if (!sees(trial, io, row, 1, true, -1, &seen, &io->output))
     return false;
   io->rows++;
   if (seen)
     return disprove(trial, io, row);
-  if (io->near < io->reach && io->near < io->extent - 1) {
+  if (io->near < reach && io->near < io->extent - 1) {
     int output;
-    if (!sees(trial, io, row, io->near + 1, -1, &seen, &output))
+    if (!sees(trial, io, row, io->near + 1, false, -1, &seen, &output))
       return false;
-    if (seen && !farthest(trial, io, row, io->near + 1, io->reach + 1, &far))
+    if (seen && !farthest(trial, io, row, false, io->near + 1, reach + 1, &far))
       return false;
     if (seen)
       io->near = far;
@@ -158,12 +163,12 @@ static const char *name_of(const sdg_trial_t *trial, int operand) {
 static void finding_write(const sdg_trial_t *trial, const finding_t *of) {
   char line[1024];
   snprintf(line, sizeof line,
-           "{\"function\":\"%s\",\"dim\":\"%s\",\"reach\":%" PRId64
-           ",\"extent\":%" PRId64 ",\"rows\":%" PRId64 ",\"near\":%" PRId64
-           ",\"row\":%" PRId64 ",\"far\":%" PRId64
+           "{\"function\":\"%s\",\"dim\":\"%s\",\"before\":%" PRId64
+           ",\"behind\":%" PRId64 ",\"extent\":%" PRId64 ",\"rows\":%" PRId64
+           ",\"near\":%" PRId64 ",\"row\":%" PRId64 ",\"far\":%" PRId64
            ",\"input\":\"%s\",\"output\":\"%s\"}\n",
-           trial->function->function->name, sdg_dim_name(of->dim), of->reach,
-           of->extent, of->rows, of->near, of->row, of->far,
+           trial->function->function->name, sdg_dim_name(of->dim), of->before,
+           of->behind, of->extent, of->rows, of->near, of->row, of->far,
            name_of(trial, of->input),
            of->input < 0 ? "" : name_of(trial, of->output));
   line_write(line);
@@ -173,19 +178,23 @@ static void dim_try(sdg_trial_t *trial, int d, sdg_dim_t dim) {
   const sdg_function_t *function = trial->function->function;
   finding_t finding = {.d = d,
                        .dim = dim,
-                       .extent = trial->call->operand[0].extent[d],
-                       .reach = function->reach[dim],
+                       .extent = sdg_trial_extent(trial, 0, d),
+                       .before = function->sees[dim].before,
+                       .behind = function->sees[dim].behind,
                        .input = -1,
                        .output = -1,
                        .near = -1};
   const char *why = NULL;
   bool inputs = false, wraps = function->border[dim] == SDG_BORDER_WRAP;
-  int64_t most = wraps ? finding.extent / 2 : finding.extent - 1;
-  for (int i = 0; i < trial->call->operands; i++)
+  int64_t least = wraps ? finding.before + finding.behind
+                        : sdg_min64(finding.before, finding.behind);
+  for (int i = 0; i < trial->call->operands; i++) {
     inputs |= sdg_trial_changes(trial, i, d);
+    finding.most = sdg_max64(finding.most, trial->operand[i].extent[d]);
+  }
   if (!inputs)
     why = "no input is of a floating type and has this dimension";
-  else if (most <= finding.reach)
+  else if (finding.extent - 1 <= least)
     why = "the call's extent is within the reach";
   else if (!rows_try(trial, &finding))
     why = trial->why;

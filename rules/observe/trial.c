@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/file/setup.h"
 #include "rules/observe/number.h"
 #include "rules/vendor/vendor.h"
 #include "src/base/hash.h"
@@ -24,16 +25,39 @@ static const sdg_function_tensor_t *tensor_of(const sdg_trial_t *trial,
 }
 
 static bool is_result(const sdg_trial_t *trial, int operand) {
-  return trial->call->operand[operand].role == SDG_ROLE_RESULT;
+  return trial->operand[operand].role == SDG_ROLE_RESULT;
+}
+
+int64_t sdg_trial_extent(const sdg_trial_t *trial, int operand, int d) {
+  int64_t ghosts =
+      trial->ghost[operand][d].before + trial->ghost[operand][d].behind;
+  return trial->operand[operand].extent[d] - ghosts;
 }
 
 // Whether the operand has dimension `d`, as long as the first one.
 static bool has_dim(const sdg_trial_t *trial, int operand, int d) {
   const sdg_function_t *function = trial->function->function;
   int tensor = sdg_function_tensor_of(function, operand);
-  const sdg_operand_t *of = trial->call->operand;
   return sdg_function_extent_at(function, tensor, d) >= 0 &&
-         of[operand].extent[d] == of[0].extent[d];
+         sdg_trial_extent(trial, operand, d) == sdg_trial_extent(trial, 0, d);
+}
+
+// Ghosts are elements like others. The operands of the shard view leave them
+// out.
+static void operand_open(sdg_trial_t *io, int operand) {
+  const sdg_function_t *function = io->function->function;
+  int tensor = sdg_function_tensor_of(function, operand);
+  io->operand[operand] = io->call->operand[operand];
+  for (int d = 0; d < io->operand[operand].dims; d++) {
+    int at = sdg_function_extent_at(function, tensor, d);
+    if (at < 0)
+      continue;
+    io->ghost[operand][d].before = function->tensor[tensor].ghost[at].before;
+    io->ghost[operand][d].behind = function->tensor[tensor].ghost[at].behind;
+    if (!sdg_setup_is_whole())
+      io->operand[operand].extent[d] +=
+          io->ghost[operand][d].before + io->ghost[operand][d].behind;
+  }
 }
 
 static bool is_number(const sdg_trial_t *trial, int operand) {
@@ -107,7 +131,7 @@ static bool copy_wait(sdg_trial_t *trial, void *to, const void *from,
 
 // The operand that shares memory with this one: all of it, or -1 for a part.
 static int twin_of(const sdg_trial_t *trial, int operand) {
-  const sdg_operand_t *of = trial->call->operand;
+  const sdg_operand_t *of = trial->operand;
   uintptr_t at = (uintptr_t)of[operand].data;
   for (int i = 0; i < operand; i++) {
     uintptr_t other = (uintptr_t)of[i].data;
@@ -122,7 +146,7 @@ static int twin_of(const sdg_trial_t *trial, int operand) {
 
 static bool memory_allocate(sdg_trial_t *trial, int operand) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  const sdg_operand_t *of = &trial->call->operand[operand];
+  const sdg_operand_t *of = &trial->operand[operand];
   sdg_trial_memory_t *memory = &trial->memory[operand];
   size_t bytes = memory->bytes + SLACK_BYTES;
   struct cudaPointerAttributes is = {.type = cudaMemoryTypeUnregistered};
@@ -150,7 +174,7 @@ static bool memory_allocate(sdg_trial_t *trial, int operand) {
 }
 
 static bool memory_open(sdg_trial_t *trial, int operand) {
-  const sdg_operand_t *of = &trial->call->operand[operand];
+  const sdg_operand_t *of = &trial->operand[operand];
   sdg_trial_memory_t *memory = &trial->memory[operand];
   int64_t last = 0;
   for (int d = 0; d < of->dims; d++)
@@ -233,9 +257,11 @@ bool sdg_trial_init(const sdg_call_t *call, sdg_trial_t *out_trial) {
     return failed(out_trial, "the CUDA runtime is not there");
   if (capturing)
     return failed(out_trial, "its stream is being captured");
-  for (int i = 0; i < call->operands; i++)
+  for (int i = 0; i < call->operands; i++) {
+    operand_open(out_trial, i);
     if (!memory_open(out_trial, i))
       return false;
+  }
   return repeats(out_trial);
 }
 
@@ -257,16 +283,30 @@ void sdg_trial_fini(sdg_trial_t *trial) {
 // ---- changes ---------------------------------------------------------------
 
 bool sdg_trial_changes(const sdg_trial_t *trial, int operand, int d) {
-  const sdg_operand_t *of = &trial->call->operand[operand];
+  const sdg_operand_t *of = &trial->operand[operand];
   return (!of->is_output || of->is_updated) && !is_result(trial, operand) &&
          is_number(trial, operand) && has_dim(trial, operand, d);
 }
 
-static int64_t distance(const sdg_trial_change_t *change, int64_t extent,
-                        int64_t index) {
+// Whether an element is to change that is so many before the row, and so many
+// behind it; below 0: it is on the other side.
+static bool is_changed(const sdg_trial_change_t *change, int64_t before,
+                       int64_t behind) {
   int64_t apart =
-      index < change->row ? change->row - index : index - change->row;
-  return change->wraps && extent - apart < apart ? extent - apart : apart;
+      before < 0 || (behind >= 0 && behind < before) ? behind : before;
+  bool seen = (before >= 0 && before <= change->before) ||
+              (behind >= 0 && behind <= change->behind);
+  return apart >= change->from && !seen;
+}
+
+static bool index_changes(const sdg_trial_change_t *change, int64_t extent,
+                          int64_t index) {
+  int64_t before = change->row - index, behind = index - change->row;
+  if (change->wraps) {
+    before = (before % extent + extent) % extent;
+    behind = (behind % extent + extent) % extent;
+  }
+  return is_changed(change, before, behind);
 }
 
 // A value in the range of the others, unlike the old one.
@@ -281,7 +321,7 @@ static double value_for(const sdg_trial_memory_t *memory, int way,
 
 static void operand_change(sdg_trial_t *trial, const sdg_trial_change_t *change,
                            int operand) {
-  const sdg_operand_t *of = &trial->call->operand[operand];
+  const sdg_operand_t *of = &trial->operand[operand];
   const sdg_trial_memory_t *memory =
       &trial->memory[trial->memory[operand].twin];
   int64_t index[SDG_DIMS_MAX] = {0};
@@ -289,8 +329,9 @@ static void operand_change(sdg_trial_t *trial, const sdg_trial_change_t *change,
   sdg_number_t type = tensor_of(trial, operand)->element;
   do {
     number++;
-    if (distance(change, of->extent[change->d], index[change->d]) <
-        change->from)
+    if (!index_changes(change, sdg_trial_extent(trial, operand, change->d),
+                       index[change->d] -
+                           trial->ghost[operand][change->d].before))
       continue;
     char *at = memory->given + byte_of(of, index);
     uint64_t random = sdg_hash_bytes(SDG_HASH_SEED, &number, sizeof number);
@@ -300,14 +341,15 @@ static void operand_change(sdg_trial_t *trial, const sdg_trial_change_t *change,
 }
 
 static bool differs(const sdg_trial_t *trial, int operand, int d, int64_t row) {
-  const sdg_operand_t *of = &trial->call->operand[operand];
+  const sdg_operand_t *of = &trial->operand[operand];
   const sdg_trial_memory_t *memory =
       &trial->memory[trial->memory[operand].twin];
   int64_t index[SDG_DIMS_MAX] = {0};
+  int64_t at_row = row + trial->ghost[operand][d].before;
   do {
     size_t at = byte_of(of, index);
-    if (index[d] == row && memcmp(memory->first + at, memory->after + at,
-                                  (size_t)of->elem_bytes) != 0)
+    if (index[d] == at_row && memcmp(memory->first + at, memory->after + at,
+                                     (size_t)of->elem_bytes) != 0)
       return true;
   } while (index_next(of, index));
   return false;
@@ -324,7 +366,7 @@ bool sdg_trial_run(sdg_trial_t *trial, const sdg_trial_change_t *change,
   if (!invoke(trial))
     return false;
   for (int i = 0; i < trial->call->operands && *out_output < 0; i++)
-    if (trial->call->operand[i].is_output && !is_result(trial, i) &&
+    if (trial->operand[i].is_output && !is_result(trial, i) &&
         has_dim(trial, i, change->d) &&
         differs(trial, i, change->d, change->row))
       *out_output = i;
@@ -333,7 +375,7 @@ bool sdg_trial_run(sdg_trial_t *trial, const sdg_trial_change_t *change,
 
 bool sdg_trial_finite(const sdg_trial_t *trial, int d, int64_t row) {
   for (int i = 0; i < trial->call->operands; i++) {
-    const sdg_operand_t *of = &trial->call->operand[i];
+    const sdg_operand_t *of = &trial->operand[i];
     const char *first = trial->memory[trial->memory[i].twin].first;
     int64_t index[SDG_DIMS_MAX] = {0};
     if (!of->is_output || is_result(trial, i) || !has_dim(trial, i, d))
@@ -343,7 +385,7 @@ bool sdg_trial_finite(const sdg_trial_t *trial, int d, int64_t row) {
     do {
       double x = sdg_number_read(tensor_of(trial, i)->element,
                                  first + byte_of(of, index));
-      if (index[d] == row && x - x == 0)
+      if (index[d] == row + trial->ghost[i][d].before && x - x == 0)
         return true;
     } while (index_next(of, index));
   }

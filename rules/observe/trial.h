@@ -29,6 +29,11 @@ typedef struct sdg_trial {
   const sdg_function_call_t *function;
   cudaStream_t stream;
   int64_t calls; /* made so far */
+  /* Those of the call, with their ghosts. Indices begin behind these. */
+  sdg_operand_t operand[SDG_OPERANDS_MAX];
+  struct {
+    int64_t before, behind;
+  } ghost[SDG_OPERANDS_MAX][SDG_DIMS_MAX];
   sdg_trial_memory_t memory[SDG_OPERANDS_MAX];
   char why[160]; /* the reason of a failure, for people */
 } sdg_trial_t;
@@ -39,14 +44,16 @@ typedef struct sdg_trial {
 bool sdg_trial_init(const sdg_call_t *call, sdg_trial_t *out_trial);
 void sdg_trial_fini(sdg_trial_t *trial);
 
-/* Where elements are changed: in dimension `d` of the inputs, at `from` or more
- * from index `row`. */
+/* Which elements are changed: in dimension `d` of the inputs, at `from` or more
+ * from index `row`, but for the next ones in front of it and behind it, with
+ * itself. */
 typedef struct sdg_trial_change {
   int d;
   int64_t row, from;
-  bool wraps; /* the dimension's ends are neighbours */
-  int input;  /* the only operand to change; -1: every input */
-  int way;    /* 0: towards the largest of the values, 1: the smallest */
+  int64_t before, behind; /* so many of these; -1: none */
+  bool wraps;             /* the dimension's ends are neighbours */
+  int input;              /* the only operand to change; -1: every input */
+  int way; /* 0: towards the largest of the values, 1: the smallest */
 } sdg_trial_change_t;
 
 enum { SDG_TRIAL_WAYS = 2 };
@@ -60,6 +67,9 @@ bool sdg_trial_run(sdg_trial_t *trial, const sdg_trial_change_t *change,
 /* Whether the operand is an input whose elements can be changed, with as many
  * of them along dimension `d` as the first operand has. */
 bool sdg_trial_changes(const sdg_trial_t *trial, int operand, int d);
+
+/* The extent of an operand without its ghosts. */
+int64_t sdg_trial_extent(const sdg_trial_t *trial, int operand, int d);
 
 /* Whether some result at index `row` is a finite number. */
 bool sdg_trial_finite(const sdg_trial_t *trial, int d, int64_t row);

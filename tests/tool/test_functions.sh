@@ -203,6 +203,8 @@ tried_rules() {
     double | sum) printf 'tensor = u: float [rows columns]\ndims = H W\n' ;;
     mask) printf 'tensor = u w: float [rows columns]\n'
       printf 'tensor = mask: int [rows columns]\ndims = H W\n' ;;
+    padded) printf 'tensor = u: float [H=rows + 2 W=columns] ghosts [1 0]\n'
+      printf 'tensor = w: float [H=rows W=columns]\n' ;;
     *) printf 'tensor = u w: float [rows columns]\ndims = H W\n' ;;
     esac
     printf 'reach = %s\n' "${reach//,/ }"
@@ -227,15 +229,16 @@ deep D:1,H:2,W:0 in u, out w, int planes, int rows, int columns
 half H:1,W:0 in u, out w, int rows, int columns
 double 0 inout u, int rows, int columns
 count 0 in u, out w, int rows, int columns
-branch H:3,W:0 in u, out w, int rows, int columns
+branch H:3:0,W:0 in u, out w, int rows, int columns
 stream H:1,W:0 in u, out w, int rows, int columns, stream
-mask H:1,W:0 in u, in mask, out w, int rows, int columns
+mask H:0:1,W:0 in u, in mask, out w, int rows, int columns
+padded H:1,W:0 in u, out w, int rows, int columns
 X
   try_all 0
   for found in 'tried_deep: reach D:1' 'tried_deep: reach H:2' \
     'tried_deep: reach W:0' 'tried_half: reach H:1' 'tried_double: reach H:0' \
-    'tried_branch: reach H:3' 'tried_stream: reach H:1' \
-    'tried_mask: reach H:1'; do
+    'tried_branch: reach H:3:0' 'tried_stream: reach H:1' \
+    'tried_mask: reach H:0:1' 'tried_padded: reach H:1'; do
     says out "$found: not disproved"
   done
   says out 'tried_count: reach H:0: not checked: two equal calls have different results'
@@ -246,9 +249,10 @@ all_kinds_of_wrong_reach_are_found() {
 deep D:0,H:1,W:0 in u, out w, int planes, int rows, int columns
 half 0 in u, out w, int rows, int columns
 sum H:1,W:0 inout u, int rows, int columns
-branch H:2,W:0 in u, out w, int rows, int columns
+branch H:2:4,W:0 in u, out w, int rows, int columns
 stream 0 in u, out w, int rows, int columns, stream
-mask 0 in u, in mask, out w, int rows, int columns
+mask H:1:0,W:0 in u, in mask, out w, int rows, int columns
+padded H:1:0,W:0 in u, out w, int rows, int columns
 X
   try_all 1
   says err "tried_deep: 'w' changes in D 1 of 3 if 'u' changes 1 away; reach says D:0"
@@ -256,10 +260,11 @@ X
   says err "tried_half: 'w' changes in H 5 of 10 if 'u' changes 1 away"
   # Each row sees all before it.
   says err "tried_sum: 'u' changes in H 5 of 10 if 'u' changes 5 away"
-  says err "tried_branch: 'w' changes in H 5 of 10 if 'u' changes 3 away"
+  says err "tried_branch: 'w' changes in H 5 of 10 if 'u' changes 3 away; reach says H:2:4"
   says err "tried_stream: 'w' changes in H 5 of 10 if 'u' changes 1 away"
   says err "tried_mask: 'w' changes in H 5 of 10 if 'u' changes 1 away"
-  [ "$(grep -c SDG-734 err)" = 7 ]
+  says err "tried_padded: 'w' changes in H 5 of 10 if 'u' changes 1 away"
+  [ "$(grep -c SDG-734 err)" = 8 ]
 }
 inspect_shows_the_tensors_of_cudnn() {
   gcc "${flags[@]}" -o mixed "$clients/mixed.c" "$libraries/libwave.so" \

@@ -75,22 +75,35 @@ static void file_read(const char *folder, int rank, const sdg_rules_t *rules,
 
 // ---- lines -----------------------------------------------------------------
 
+// "H:2", or "H:0:1" for none in front and one behind.
+static const char *reach_text(const sdg_function_t *function, sdg_dim_t dim,
+                              char *out, size_t bytes) {
+  int64_t before = function->sees[dim].before,
+          behind = function->sees[dim].behind;
+  int used = snprintf(out, bytes, "%s:%" PRId64, sdg_dim_name(dim), before);
+  if (before != behind)
+    snprintf(out + used, bytes - (size_t)used, ":%" PRId64, behind);
+  return out;
+}
+
 static void beyond_print(const sdg_function_t *function, sdg_dim_t dim,
                          const json_t *found) {
+  char said[48];
   (void)sdg_fail(SDG_E_REACH,
                  "%s: '%s' changes in %s %" PRId64 " of %" PRId64
-                 " if '%s' changes %" PRId64 " away; reach says %s:%" PRId64,
+                 " if '%s' changes %" PRId64 " away; reach says %s",
                  function->name, text_of(found, "output"), sdg_dim_name(dim),
                  number_of(found, "row"), number_of(found, "extent"),
                  text_of(found, "input"), number_of(found, "far"),
-                 sdg_dim_name(dim), number_of(found, "reach"));
+                 reach_text(function, dim, said, sizeof said));
 }
 
 // True: it was tried.
 static bool reach_print(const sdg_function_t *function, sdg_dim_t dim,
                         const reach_t *reach, int calls) {
-  int64_t said = function->reach[dim];
-  printf("%s: reach %s:%" PRId64 ": ", function->name, sdg_dim_name(dim), said);
+  char said[48];
+  printf("%s: reach %s: ", function->name,
+         reach_text(function, dim, said, sizeof said));
   if (reach->beyond) {
     printf("disproved\n");
     return true;
@@ -108,7 +121,7 @@ static bool reach_print(const sdg_function_t *function, sdg_dim_t dim,
   if (reach->near < 0)
     printf("  hint: no change to an input was seen in any result of these "
            "calls: try others\n");
-  else if (reach->near < said)
+  else if (reach->near < function->reach[dim])
     printf("  hint: nothing beyond %" PRId64 " was seen\n", reach->near);
   return true;
 }

@@ -49,6 +49,7 @@ int main(void) {
     tried_stream(there, here, ROWS, COLUMNS, stream);
     CHECK(cudaStreamSynchronize(stream));
     tried_mask(u, mask, w, ROWS, COLUMNS);
+    tried_padded(u, w, ROWS, COLUMNS);
   }
   /* Where nothing is a number nothing can be seen. */
   tried_branch(none, none + COUNT / 2, ROWS, COLUMNS);

@@ -25,5 +25,7 @@ void tried_stream(const float *u, float *w, int rows, int columns,
 /* w = u of the next row where mask of it is not 0. */
 void tried_mask(const float *u, const int *mask, float *w, int rows,
                 int columns);
+/* w = the sum of u in front and behind; u has a row of others on each side. */
+void tried_padded(const float *u, float *w, int rows, int columns);
 
 #endif
