@@ -16,9 +16,9 @@ bool sdg_phases_wanted(void);
 
 /* Begin and end enclose a phase of `stream` of a call of kind `row`; phases may
  * nest. *out_phase is what sdg_phase_end takes; -1: it is not timed. Results
- * are recorded when later phases find them ready, and at exit. The last ones are
- * missing if the program has not waited for them, or ends in another thread.
- * Waits are added to the row. */
+ * are recorded when later phases find them ready, and at exit. The last ones
+ * are missing if the program has not waited for them, or ends in another
+ * thread. Waits are added to the row. */
 sdg_status_t sdg_phase_begin(sdg_report_row_t *row, sdg_phase_t kind,
                              cudaStream_t stream,
                              int *out_phase) SDG_MUST_CHECK;

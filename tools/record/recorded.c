@@ -4,11 +4,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/record/formula.h"
@@ -369,7 +371,11 @@ void recorded_clear(const char *folder) {
       if (strncmp(entry->d_name, stems[i], stem) != 0)
         continue;
       size_t digits = strspn(rest, "0123456789");
-      if (digits > 0 && (!rest[digits] || strcmp(rest + digits, ".json") == 0))
+      struct stat is;
+      if (digits > 0 &&
+          (!rest[digits] || strcmp(rest + digits, ".json") == 0) &&
+          fstatat(dirfd(files), entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 &&
+          S_ISREG(is.st_mode))
         (void)unlinkat(dirfd(files), entry->d_name, 0);
     }
   if (files)
