@@ -17,6 +17,7 @@
 #include "rules/file/function/function.h"
 #include "rules/file/setup.h"
 #include "rules/function/call.h"
+#include "rules/memory/memory.h"
 #include "rules/observe/reach.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
@@ -138,6 +139,33 @@ static void result_refuse(const closure_t *closure, result_t *result) {
   memset(result, 0xff, bytes > 8 ? bytes : 8);
 }
 
+// Whole view: memory of unknown extent that a shared call may use, so that it
+// has to be up to date. Tensors are brought up to date by what the section says
+// of them. If the call is not shared, the calls that the function makes itself
+// are followed, each by what it uses.
+static void memory_note(const sdg_function_call_t *function,
+                        sdg_memory_access_t *out, sdg_call_t *io_call) {
+  int count = 0;
+  if (!sdg_setup_is_whole())
+    return;
+  for (int a = 0; a < function->function->arguments; a++) {
+    const sdg_argument_t *argument = &function->function->argument[a];
+    bool address = argument->use == SDG_ARGUMENT_POINTER ||
+                   (argument->use == SDG_ARGUMENT_IN && argument->tensor < 0);
+    if (!address)
+      continue;
+    if (count == 0)
+      *out = (sdg_memory_access_t){.name = function->function->name,
+                                   .stream = io_call->stream};
+    sdg_access_t *access = &out->access[count++];
+    memcpy(&access->at, function->value[a], sizeof access->at);
+    access->reads = true;
+    access->writes = argument->use == SDG_ARGUMENT_POINTER;
+    out->accesses = count;
+    io_call->memory = out;
+  }
+}
+
 // ---- exceptions ------------------------------------------------------------
 
 // A call that is being carried out. A function may leave it by an exception of
@@ -164,6 +192,7 @@ __attribute__((used)) int sdg_function_left(int version, int actions,
   if (!(actions & CLEANUP_PHASE) || !frame)
     return CONTINUE_UNWIND;
   innermost = frame->outer;
+  sdg_memory_leave();
   (void)sdg_job_fail(sdg_fail(SDG_E_FUNCTION,
                               "%s: it was left by an exception, so that the "
                               "ranks' results are incomplete",
@@ -182,8 +211,7 @@ static __attribute__((noinline)) bool capture(closure_t *closure,
                                   .invoke = invoke,
                                   .user = &pending,
                                   .returned = result};
-  // In the whole view call.memory stays NULL: the calls that the function makes
-  // itself are followed, each by what it uses.
+  sdg_memory_access_t memory;
   sdg_call_t call;
   bool done = true, refused = true, observed = sdg_options_get()->observing;
   frame_t frame = {closure, innermost, sdg_capture_depth()};
@@ -192,6 +220,7 @@ static __attribute__((noinline)) bool capture(closure_t *closure,
   sdg_capture_enter();
   sdg_status_t status = sdg_function_call_init(&function, &call);
   if (status == SDG_OK) {
+    memory_note(&function, &memory, &call);
     if (observed)
       sdg_reach_try(&call);
     done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;

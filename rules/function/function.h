@@ -19,6 +19,11 @@ sdg_status_t sdg_function_place(const sdg_call_t *call,
 sdg_box_t sdg_function_need(const sdg_call_t *call,
                             const sdg_tagging_t *tagging, int rank);
 
+/* Whole view: what of a call's addresses decides whether the ranks can share
+ * it. Call with the lock of rules/memory held. */
+uint64_t sdg_function_memory(const sdg_call_t *call);
+
 sdg_op_plan_t sdg_function_plan;
+sdg_op_plan_t sdg_function_share;
 
 #endif

@@ -62,6 +62,9 @@ sdg_box_t sdg_function_box(const sdg_function_maker_t *m, int index,
 sdg_box_t sdg_function_around(const sdg_function_t *function,
                               const sdg_placement_t *lead,
                               const sdg_box_t *box);
+/* The extents of dimensions that are periodic, 0 of others. out: as many as the
+ * lead has. */
+void sdg_function_periods(const sdg_function_maker_t *m, int64_t *out);
 /* Whether some rank's piece of an operand is larger than what it has. */
 bool sdg_function_extends(const sdg_function_maker_t *m, int index);
 
@@ -84,9 +87,6 @@ sdg_status_t sdg_function_own(sdg_function_maker_t *m, int index, int into,
 sdg_status_t sdg_function_land(sdg_function_maker_t *m, int index,
                                int into) SDG_MUST_CHECK;
 
-/* The periods of the dimensions that wrap; 0 for others. */
-void sdg_function_periods(const sdg_function_maker_t *m, int64_t *out);
-
 /* Adds the steps that combine the ranks' results. */
 sdg_status_t sdg_function_combine(sdg_function_maker_t *m) SDG_MUST_CHECK;
 /* Copies results to the slabs that combine them (upload), or back. Returns the
@@ -94,6 +94,14 @@ sdg_status_t sdg_function_combine(sdg_function_maker_t *m) SDG_MUST_CHECK;
 int sdg_function_results_copy(const sdg_function_state_t *state,
                               const sdg_call_t *call, const sdg_exec_t *exec,
                               bool upload);
+/* Gives m->plan its state. */
+sdg_status_t sdg_function_state_make(sdg_function_maker_t *m) SDG_MUST_CHECK;
+/* The steps after the pieces: results are combined; what a function does on the
+ * host is awaited. */
+sdg_status_t sdg_function_end(sdg_function_maker_t *m) SDG_MUST_CHECK;
+/* Whether memory is neither the device's own, nor managed or pinned, so that it
+ * cannot be sent. */
+bool sdg_function_is_pageable(const void *at);
 
 /* ---- repair ---------------------------------------------------------------
  *

@@ -77,6 +77,26 @@ static sdg_status_t extend(sdg_function_maker_t *m) {
 
 // ---- the plan --------------------------------------------------------------
 
+sdg_status_t sdg_function_state_make(sdg_function_maker_t *m) {
+  SDG_TRY(SDG_ALLOCATE(m->state, 1, "a plan"));
+  for (int i = 0; i < SDG_OPERANDS_MAX; i++)
+    m->state->result[i] = -1;
+  m->plan->state = m->state;
+  m->plan->state_destroy = free;
+  m->plan->run = sdg_function_run;
+  m->plan->on_host =
+      m->function->on_host || m->function->returned.number.bytes > 0;
+  m->plan->on_host_as_operands = true;
+  return SDG_OK;
+}
+
+sdg_status_t sdg_function_end(sdg_function_maker_t *m) {
+  if (sdg_function_has_results(m->function))
+    SDG_TRY(sdg_function_combine(m));
+  return m->function->on_host ? sdg_plan_call(m->plan, SDG_FUNCTION_WAIT)
+                              : SDG_OK;
+}
+
 static bool any_offset(const sdg_function_maker_t *m) {
   for (int o = 0; o < m->function->offsets; o++) {
     int d = sdg_function_dim(m->function, m->function->offset[o].dim);
@@ -91,14 +111,10 @@ static sdg_status_t steps_make(sdg_function_maker_t *m, bool repairs) {
     sdg_box_t own = sdg_function_is_combined(m, i)
                         ? sdg_operand_box(&m->call->operand[i])
                         : sdg_function_box(m, i, &m->own);
-    m->state->result[i] = -1;
     SDG_TRY(sdg_plan_operand(m->plan, m->call, i, &own, &m->own_slab[i]));
   }
   SDG_TRY(repairs ? sdg_function_repair(m) : extend(m));
-  if (sdg_function_has_results(m->function))
-    SDG_TRY(sdg_function_combine(m));
-  return m->function->on_host ? sdg_plan_call(m->plan, SDG_FUNCTION_WAIT)
-                              : SDG_OK;
+  return sdg_function_end(m);
 }
 
 static sdg_status_t plan_make(sdg_function_maker_t *m) {
@@ -119,30 +135,27 @@ static sdg_status_t plan_make(sdg_function_maker_t *m) {
                      : "no element sees those of another rank";
   m->plan->price = price;
   m->plan->axes = m->extends || m->fills ? m->tagging->axes : 0;
-  SDG_TRY(SDG_ALLOCATE(m->state, 1, "a plan"));
-  m->plan->state = m->state;
-  m->plan->state_destroy = free;
-  m->plan->run = sdg_function_run;
-  m->plan->on_host =
-      m->function->on_host || m->function->returned.number.bytes > 0;
-  m->plan->on_host_as_operands = true;
+  SDG_TRY(sdg_function_state_make(m));
   return steps_make(m, repairs);
 }
 
-// Whatever is not the device's own, managed or pinned memory cannot be sent.
-static sdg_status_t memory_check(const sdg_call_t *call) {
+bool sdg_function_is_pageable(const void *at) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (!cuda)
+  struct cudaPointerAttributes is = {.type = cudaMemoryTypeUnregistered};
+  if (cuda && cuda->cudaPointerGetAttributes(&is, at) != cudaSuccess)
+    (void)cuda->cudaGetLastError(); // the error is not the program's
+  return is.type == cudaMemoryTypeUnregistered;
+}
+
+static sdg_status_t memory_check(const sdg_call_t *call) {
+  if (!sdg_vendor_get())
     return SDG_E_LIBRARY_MISSING;
   for (int i = 0; i < call->operands; i++) {
     const sdg_function_t *function = sdg_function_call_of(call)->function;
     int tensor = sdg_function_tensor_of(function, i);
-    struct cudaPointerAttributes is = {.type = cudaMemoryTypeUnregistered};
-    if (cuda->cudaPointerGetAttributes(&is, call->operand[i].data) !=
-        cudaSuccess)
-      (void)cuda->cudaGetLastError(); // the error is not the program's
     bool result = sdg_function_is_result(function, tensor);
-    if (is.type == cudaMemoryTypeUnregistered && !(result && function->on_host))
+    if (!(result && function->on_host) &&
+        sdg_function_is_pageable(call->operand[i].data))
       return sdg_job_fail(sdg_fail(
           SDG_E_FUNCTION,
           "%s: '%s' is at %p, in memory that the CUDA runtime did not "

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/file/setup.h"
 #include "rules/function/function.h"
 #include "rules/place/place.h"
 #include "rules/place/tagging.h"
@@ -16,10 +17,14 @@ static sdg_status_t function_describe(const sdg_call_t *call, char *out,
   return SDG_OK;
 }
 
+static uint64_t memory_of(const sdg_call_t *call) {
+  return sdg_setup_is_whole() ? sdg_function_memory(call) : 0;
+}
+
 // The tensors' extents decide the plan, and whether an output lies where an
-// input does.
+// input does; in the whole view also in what memory they are.
 static int function_key(const sdg_call_t *call, uint64_t *out) {
-  out[0] = sdg_function_alias(call) >= 0;
+  out[0] = memory_of(call) << 1 | (sdg_function_alias(call) >= 0);
   return 1;
 }
 
@@ -48,7 +53,7 @@ static uint64_t numbers_hash(const sdg_call_t *call) {
 }
 
 static uint32_t function_values(const sdg_call_t *call) {
-  uint64_t hash = numbers_hash(call);
+  uint64_t hash = sdg_hash_word(numbers_hash(call), memory_of(call));
   return (uint32_t)(hash ^ hash >> 32);
 }
 
@@ -166,6 +171,7 @@ const sdg_op_t sdg_op_function = {
     .describe = function_describe,
     .key = function_key,
     .plan = sdg_function_plan,
+    .share = sdg_function_share,
     .numbers = &numbers,
     .shard = &shard,
 };

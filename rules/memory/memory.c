@@ -61,8 +61,12 @@ bool sdg_memory_unseen_writes(void) {
   return loaded_find && loaded_find(writers, &seen, name, sizeof name);
 }
 
+// Whether sdg_memory_lock() has locked it for this thread.
+static _Thread_local bool locked __attribute__((tls_model("initial-exec")));
+
 sdg_buffers_t *sdg_memory_lock(void) {
   pthread_mutex_lock(&lock);
+  locked = true;
   return &table;
 }
 
@@ -71,7 +75,13 @@ sdg_buffers_t *sdg_memory_table(void) {
 }
 
 void sdg_memory_unlock(void) {
+  locked = false;
   pthread_mutex_unlock(&lock);
+}
+
+void sdg_memory_leave(void) {
+  if (locked)
+    sdg_memory_unlock();
 }
 
 // Only in the whole view: in the shard view ranks have different pieces.

@@ -56,6 +56,8 @@ bool sdg_memory_unseen_writes(void);
  * the table. */
 sdg_buffers_t *sdg_memory_lock(void);
 void sdg_memory_unlock(void);
+/* Unlocks it if this thread has locked it: an exception leaves the call. */
+void sdg_memory_leave(void);
 /* Call with the lock held. */
 sdg_buffers_t *sdg_memory_table(void);
 

@@ -17,6 +17,10 @@ typedef struct sdg_share {
   /* Windows read rows across the ends of a periodic dimension; the program's
    * own call would not read them. */
   bool around;
+  /* Outputs may be in memory that the program can read without a call (managed,
+   * pinned): these are brought up to date on every rank at once. Otherwise such
+   * a call is refused. */
+  bool completes;
   /* The operands that are written, and the placement of each. A placement that
    * splits nothing means that every rank has the whole output. */
   int outputs;

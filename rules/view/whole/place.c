@@ -106,9 +106,10 @@ sdg_status_t sdg_whole_tagging(const sdg_call_t *call, const sdg_rules_t *rules,
   sdg_tagging_group(section, out);
   for (int i = 0; i < call->operands; i++) {
     const sdg_operand_t *operand = &call->operand[i];
-    // Ops with windows place their outputs themselves.
+    // Ops with windows place their outputs themselves. A function may have no
+    // input that says where they are.
     if (!sdg_role_is_activation(operand->role) || operand->dims < 1 ||
-        (operand->is_output &&
+        (operand->is_output && call->family != SDG_FAMILY_FUNCTION &&
          !sdg_family_is(call->family, SDG_FAMILY_ELEMENTWISE)))
       continue;
     const sdg_buffer_t *buffer = sdg_whole_buffer(table, operand);

@@ -21,6 +21,7 @@
 #include "rules/view/whole/place.h"
 #include "rules/view/whole/settle.h"
 #include "src/base/options.h"
+#include "src/base/vendor.h"
 #include "src/call/tag.h"
 #include "src/exchange/exchange.h"
 #include "src/job/job.h"
@@ -155,14 +156,16 @@ static sdg_status_t input_prepare(const sdg_call_t *call, int index,
                           stream, entry->row);
 }
 
-// Workspaces and other memory without a descriptor.
+// Workspaces and other memory without a descriptor. What a function of the
+// program's own gets beside tensors may point into one of them.
 static sdg_status_t others_prepare(const sdg_call_t *call,
                                    const sdg_plan_entry_t *entry,
                                    cudaStream_t stream) {
   for (int i = 0; call->memory && i < call->memory->accesses; i++) {
     const sdg_access_t *access = &call->memory->access[i];
     bool operand = false;
-    for (int k = 0; k < call->operands; k++)
+    for (int k = 0; k < call->operands && call->family != SDG_FAMILY_FUNCTION;
+         k++)
       operand |= access->at == (uintptr_t)call->operand[k].data;
     if (!operand)
       SDG_TRY(
@@ -185,9 +188,11 @@ static sdg_status_t output_prepare(const sdg_call_t *call, int index,
       call->entry_name, stream, entry->row);
 }
 
+// `at_once`: the program may read the output without a call.
 static sdg_status_t output_note(const sdg_call_t *call, int index,
                                 sdg_buffers_t *table,
-                                const sdg_placement_t *placement) {
+                                const sdg_placement_t *placement, bool at_once,
+                                cudaStream_t stream) {
   const sdg_operand_t *output = &call->operand[index];
   uintptr_t at = (uintptr_t)output->data;
   sdg_layout_t layout = sdg_operand_layout(output);
@@ -195,9 +200,32 @@ static sdg_status_t output_note(const sdg_call_t *call, int index,
   SDG_TRY(sdg_buffers_put(table, at, &layout, placement, sdg_job_mesh(),
                           sdg_job_rank()));
   sdg_buffer_t *made = sdg_buffers_find(table, at, &layout);
+  if (at_once)
+    SDG_TRY(sdg_whole_update(made, NULL, call->entry_name, stream, NULL));
   if (sdg_buffer_complete(made))
     sdg_buffers_drop(table, made);
   return SDG_OK;
+}
+
+static bool is_seen(const sdg_buffers_t *table, const sdg_operand_t *output) {
+  sdg_span_t allocation;
+  return sdg_buffers_allocation(table, (uintptr_t)output->data, &allocation);
+}
+
+static sdg_status_t outputs_note(const sdg_call_t *call, sdg_buffers_t *table,
+                                 const sdg_plan_t *plan, cudaStream_t stream) {
+  bool wait = false;
+  for (int i = 0; i < plan->share->outputs; i++) {
+    int index = plan->share->output[i].operand;
+    const sdg_placement_t *placement = &plan->share->output[i].placement;
+    bool at_once =
+        sdg_placement_axes(placement) && !is_seen(table, &call->operand[index]);
+    wait |= at_once && plan->on_host;
+    SDG_TRY(output_note(call, index, table, placement, at_once, stream));
+  }
+  int got = wait ? (int)sdg_vendor_get()->cudaStreamSynchronize(stream) : 0;
+  return got ? sdg_fail(SDG_E_VENDOR_CALL, "cudaStreamSynchronize: %d", got)
+             : SDG_OK;
 }
 
 static sdg_status_t share_run(sdg_call_t *call, const sdg_op_t *op,
@@ -206,7 +234,9 @@ static sdg_status_t share_run(sdg_call_t *call, const sdg_op_t *op,
   const sdg_share_t *share = entry->plan->share;
   SDG_TRY(sdg_prefetch_learn(call, op, table, entry));
   for (int i = 0; i < share->outputs; i++)
-    if (sdg_placement_axes(&share->output[i].placement))
+    if (sdg_placement_axes(&share->output[i].placement) &&
+        (!share->completes ||
+         is_seen(table, &call->operand[share->output[i].operand])))
       SDG_TRY(output_check(call, &call->operand[share->output[i].operand]));
   SDG_TRY(others_prepare(call, entry, stream));
   for (int i = 0; i < call->operands; i++)
@@ -219,10 +249,7 @@ static sdg_status_t share_run(sdg_call_t *call, const sdg_op_t *op,
   SDG_TRY(sdg_prefetch_share(call, op, table, entry, stream));
   if (call->result)
     return SDG_OK;
-  for (int i = 0; i < share->outputs; i++)
-    SDG_TRY(output_note(call, share->output[i].operand, table,
-                        &share->output[i].placement));
-  return SDG_OK;
+  return outputs_note(call, table, entry->plan, stream);
 }
 
 // For `sundog verify`: keeps this rank's piece of each output.
@@ -241,6 +268,16 @@ static sdg_status_t note(const sdg_call_t *call, const sdg_op_t *op,
                                             : SDG_OK;
 }
 
+// A hash of what must be alike on all ranks: the plan, which tensors are in
+// pieces, and numbers that change from call to call.
+static uint32_t alike(const sdg_call_t *call, const sdg_op_t *op,
+                      const sdg_buffers_t *table,
+                      const sdg_plan_entry_t *entry) {
+  uint32_t pieces = sdg_divergence_fold(sdg_contents_pieces(call, table));
+  bool changes = sdg_op_knows(op, call) && op->numbers && op->numbers->changing;
+  return entry->hash + pieces + (changes ? op->numbers->changing(call) : 0);
+}
+
 static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
                            const sdg_op_t *op, const sdg_section_t *section,
                            sdg_buffers_t *table, bool *out_done) {
@@ -250,8 +287,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
   SDG_TRY(entry_get(call, rules, op, section, table, &entry));
   if (entry->recorded)
     sdg_run_record_use(entry->recorded);
-  uint32_t pieces = sdg_divergence_fold(sdg_contents_pieces(call, table));
-  SDG_TRY(sdg_divergence_check(call, op, entry->hash + pieces, false));
+  SDG_TRY(sdg_divergence_check(call, op, alike(call, op, table, entry), false));
   SDG_TRY(sdg_contents_compare(call, table));
   sdg_report_count(entry->row, entry->plan);
   *out_done = !entry->plan->literal;

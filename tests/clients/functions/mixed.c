@@ -5,7 +5,8 @@
  * usage: mixed ROWS FIRST [sum]
  *
  * ROWS, FIRST: rows here, and where they begin. Writes its values, each with
- * its place. sum: cuBLAS adds up what the function has written, too. */
+ * its place; to the standard error on how many rows wave_shift has worked.
+ * sum: cuBLAS adds up what the function has written, too. */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -86,5 +87,6 @@ int main(int argc, char **argv) {
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < COLUMNS; j++)
       printf("%d %d %a\n", first + i, j, (double)host[i * COLUMNS + j]);
+  fprintf(stderr, "rows %ld\n", wave_rows);
   return 0;
 }

@@ -4,9 +4,9 @@
  * usage: solver ROWS COLUMNS STEPS RANK [HOW]
  *
  * ROWS, COLUMNS: those of the ranks, as in 5,4,7 and 9; there is a rank for
- * each pair, and columns vary faster. RANK -1 has all of them. Writes its
- * values, each with its place, to the standard output, and energies to the
- * standard error.
+ * each pair, and columns vary faster. RANK -1 has all of them, -2 too, and
+ * counts as rank 1. Writes its values, each with its place, to the standard
+ * output, and energies to the standard error.
  *
  * HOW
  *   look   finds a function in the library as it runs
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
   int first, left, zero = 0, returned = 0;
   int rows = part_of(argv[1], rank < 0 ? -1 : rank / beside, &first);
   int columns = part_of(argv[2], rank < 0 ? -1 : rank % beside, &left);
-  bool odd = rank == 1;
+  bool odd = rank == 1 || rank == -2;
   size_t count = (size_t)rows * (size_t)columns, many = (size_t)rows;
   float *u = managed(count * sizeof *u), *v = managed(count * sizeof *v),
         *w = managed(count * sizeof *w);

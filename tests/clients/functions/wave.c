@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+long wave_rows;
+
 #define AT(p, i, j) p[(size_t)(i) * (size_t)columns + (size_t)(j)]
 
 int wave_step(const float *u, const float *v, float *w, int rows, int columns,
@@ -52,6 +54,7 @@ void wave_rotate(const double *f, const float *u, float *w, long rows,
 
 void wave_shift(const float *u, float *w, const size_t *rows, int columns,
                 struct wave_shift by, cudaStream_t stream) {
+  wave_rows += (long)*rows;
   size_t bytes = (size_t)columns * sizeof *u, kept = *rows - (size_t)by.rows;
   cudaMemcpyAsync(w, u + by.rows * columns, kept * bytes, cudaMemcpyDefault,
                   stream);

@@ -21,6 +21,8 @@ void wave_energy(const float *u, int rows, int columns, double *total,
 void wave_rotate(const double *f, const float *u, float *w, long rows,
                  long columns);
 
+/* The rows on which wave_shift has worked so far. */
+extern long wave_rows;
 struct wave_shift {
   int rows;
   signed char fill;
