@@ -22,6 +22,16 @@ static ends_t ends_of(const sdg_exec_t *exec, const sdg_step_t *step) {
       sdg_exec_element_moved(exec, step->to, &step->box, step->shift)};
 }
 
+// Whether the box is where it is to be already.
+static bool is_there(const sdg_step_t *step, ends_t at, const sdg_slab_t *from,
+                     const sdg_slab_t *to) {
+  bool same = at.from == at.to;
+  for (int d = 0; d < step->box.dims && same; d++)
+    same =
+        sdg_box_length(&step->box, d) <= 1 || from->stride[d] == to->stride[d];
+  return same;
+}
+
 // The copy of `step`, and of as many as are `count`, each `next` behind the one
 // before.
 static sdg_status_t copy_enqueue(const sdg_exec_t *exec, const sdg_step_t *step,
@@ -32,6 +42,8 @@ static sdg_status_t copy_enqueue(const sdg_exec_t *exec, const sdg_step_t *step,
   int64_t extent[SDG_COPY_DIMS_MAX];
   int64_t from_stride[SDG_COPY_DIMS_MAX], to_stride[SDG_COPY_DIMS_MAX];
   int dims = step->box.dims;
+  if (is_there(step, at, from, to) && count == 1)
+    return SDG_OK;
   extent_of(&step->box, extent);
   memcpy(from_stride, from->stride, sizeof from->stride);
   memcpy(to_stride, to->stride, sizeof to->stride);
