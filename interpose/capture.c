@@ -433,6 +433,29 @@ int sdg_capture_neighborhood(const void *handle,
   return (int)status;
 }
 
+int sdg_capture_halo(const void *stream, const sundog_tensor_t *tensor,
+                     const void *data, const sundog_widths_t *widths,
+                     void *out) {
+  sdg_status_t child = sdg_job_child("sundog_halo");
+  if (child != SDG_OK)
+    return (int)child;
+  sdg_capture_enter();
+  sdg_status_t status = sdg_halo(stream, tensor, data, widths, out);
+  sdg_capture_leave();
+  return (int)status;
+}
+
+int sdg_capture_combine(const void *stream, void *data, size_t count,
+                        sundog_type_t type, sundog_op_t op, const char *axes) {
+  sdg_status_t child = sdg_job_child("sundog_combine");
+  if (child != SDG_OK)
+    return (int)child;
+  sdg_capture_enter();
+  sdg_status_t status = sdg_combine_values(stream, data, count, type, op, axes);
+  sdg_capture_leave();
+  return (int)status;
+}
+
 void sdg_capture_touch(const void *descriptor, const void *caller) {
   if (!sdg_capture_is_foreign(caller))
     sdg_tag_touch(descriptor);

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "rules/view/combine.h"
+#include "rules/view/halo.h"
 #include "rules/view/neighborhood.h"
 #include "rules/view/redistribute.h"
 #include "rules/view/shard/replay.h"
@@ -100,6 +102,13 @@ int sdg_capture_sync(int entry, int status);
 /* sundog_redistribute: returns 0 or an SDG number. */
 int sdg_capture_redistribute(const void *handle, const sdg_side_t *x,
                              const sdg_side_t *y);
+
+/* sundog_halo and sundog_combine: as above. */
+int sdg_capture_halo(const void *stream, const sundog_tensor_t *tensor,
+                     const void *data, const sundog_widths_t *widths,
+                     void *out);
+int sdg_capture_combine(const void *stream, void *data, size_t count,
+                        sundog_type_t type, sundog_op_t op, const char *axes);
 
 /* sundog_neighborhood_attention, forward and backward: as above. */
 int sdg_capture_neighborhood(const void *handle,

@@ -97,3 +97,21 @@ int sundog_placement(const void *descriptor, int dims, int64_t *first,
   }
   return place.dims;
 }
+
+int sundog_halo(void *stream, const sundog_tensor_t *tensor, const void *data,
+                const sundog_widths_t *widths, void *out) {
+  sdg_load_options();
+  return sdg_capture_halo(stream, tensor, data, widths, out);
+}
+
+int sundog_tensor_place(const sundog_tensor_t *tensor, int64_t *first,
+                        int64_t *whole) {
+  sdg_load_options();
+  return sdg_halo_place(tensor, first, whole);
+}
+
+int sundog_combine(void *stream, void *data, size_t count, sundog_type_t type,
+                   sundog_op_t op, const char *axes) {
+  sdg_load_options();
+  return sdg_capture_combine(stream, data, count, type, op, axes);
+}

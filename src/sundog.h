@@ -242,6 +242,126 @@ SUNDOG_API int sundog_neighborhood_attention_backward(
 SUNDOG_API int sundog_placement(const void *descriptor, int dims,
                                 int64_t *first, int64_t *whole);
 
+/* ---- without cuDNN ---------------------------------------------------------
+ * For programs that compute with functions and kernels of their own, and may be
+ * changed a little. They need no cuDNN; all memory is device, managed or pinned
+ * memory of the CUDA runtime. */
+
+/* Types of elements, numbered as cudnnDataType_t. */
+typedef enum sundog_type {
+  SUNDOG_FLOAT = 0,
+  SUNDOG_DOUBLE = 1,
+  SUNDOG_HALF = 2,
+  SUNDOG_INT8 = 3,
+  SUNDOG_INT32 = 4,
+  SUNDOG_UINT8 = 6,
+  SUNDOG_BFLOAT16 = 9,
+  SUNDOG_INT64 = 10
+} sundog_type_t;
+
+/* A tensor: this rank's piece of it. Members that are not set are 0. */
+typedef struct sundog_tensor {
+  sundog_type_t type;
+  /* Names of its 1 to 5 dimensions among N C D H W, in the order of `extent`:
+   * "H W". */
+  const char *dims;
+  int64_t extent[5]; /* elements; 0: this rank has none */
+  int64_t stride[5]; /* elements; all 0: packed, the last is contiguous */
+  /* How it is split over the ranks, as in sundog_tag(): "H:y"; NULL: as the
+   * rules say. */
+  const char *split;
+  /* Another number, on every rank, after the extents of some rank have changed.
+   * The ranks compare extents at the first call with a tensor that this rank
+   * has not used before; without another number a rank whose own extents are
+   * still the same would not take part, which ends in error 300. */
+  int version;
+} sundog_tensor_t;
+
+/* What stands beyond the ends of the whole tensor. */
+typedef enum sundog_border {
+  SUNDOG_LEAVE = 0, /* what is there: the program's boundary conditions */
+  SUNDOG_WRAP = 1,  /* the elements of the other end */
+  SUNDOG_ZERO = 2   /* zeros */
+} sundog_border_t;
+
+/* How many elements around a piece are wanted. Members are in the order of the
+ * tensor's dimensions, and are equal on all ranks, except `stride`. */
+typedef struct sundog_widths {
+  int64_t before[5], after[5]; /* elements, >= 0; may exceed a piece */
+  sundog_border_t border[5];
+  int64_t stride[5]; /* of `out`, elements; all 0: packed */
+} sundog_widths_t;
+
+/* Gets the elements around this rank's piece: `out` becomes the piece with
+ * before[d] elements in front of it and after[d] behind it, in each dimension
+ * d. `data` is the piece. `out` has before[d] + extent[d] + after[d] elements,
+ * on every rank, at the ends of the whole, too. Corners are included.
+ *
+ *   Rows 4 to 8 of 20 on this rank, 3 columns, one row before, two after:
+ *     sundog_tensor_t u = {SUNDOG_DOUBLE, "H W", {5, 3}, .split = "H:y"};
+ *     sundog_widths_t w = {.before = {1}, .after = {2}};
+ *     sundog_halo(stream, &u, piece, &w, out);
+ *   out is [8, 3]: row 3 of the whole, the piece, rows 9 and 10. On the rank
+ *   with rows 15 to 19 its last two rows stay as they are; with
+ *   .border = {SUNDOG_WRAP} they are rows 0 and 1 of the whole.
+ *
+ * The piece may lie in `out` already, where it is to be: data = out + 3 in the
+ * example, with the strides of `out`. Otherwise the two do not overlap. A rank
+ * that has no elements (an extent of 0) passes NULL for both; nothing is
+ * written there.
+ *
+ * Collective: all ranks of the split make the call, like a tagged call. It is
+ * enqueued on `stream`, a cudaStream_t (NULL: the default stream), and does not
+ * wait. Without a split, for a tensor that is local, and in the whole view this
+ * rank has the whole tensor, and `out` is made of it. `split` is for the shard
+ * view only. `wrap` of the rules does not count.
+ *
+ * Returns 645 for impossible arguments, 106 to 110 and 609 for an impossible
+ * dimension or split, 400 if the ranks' pieces do not make one tensor, 301 if
+ * widths or borders differ, 601 if a split was asked for and neither `split`
+ * nor a rule names the tensor, 113 for a `split` in the whole view; and the
+ * codes of tagged calls. */
+SUNDOG_API int sundog_halo(void *stream, const sundog_tensor_t *tensor,
+                           const void *data, const sundog_widths_t *widths,
+                           void *out);
+
+/* Returns where this rank's piece lies: first[d] is the index of its first
+ * element in the whole, whole[d] the whole's extent, in the order of the
+ * tensor's dimensions and in elements. Both have room for them. Returns their
+ * number; 0 if no sundog_halo() has used such a tensor yet, or it is
+ * impossible. Without a split first is 0 and whole the tensor's own. Example:
+ * above, first = {4, 0} and whole = {20, 3}. */
+SUNDOG_API int sundog_tensor_place(const sundog_tensor_t *tensor,
+                                   int64_t *first, int64_t *whole);
+
+typedef enum sundog_op {
+  SUNDOG_SUM = 0,
+  SUNDOG_MAX = 1,
+  SUNDOG_MIN = 2
+} sundog_op_t;
+
+/* Combines numbers of the ranks, in place: each of the `count` numbers at
+ * `data` becomes the sum, maximum or minimum of the ranks' numbers there, as an
+ * all-reduce. `axes` are axes of the mesh, "y" or "y+x"; only ranks along them
+ * are combined. NULL: all axes that the run splits over.
+ *
+ *   sundog_combine(stream, &state->fastest, 1, SUNDOG_DOUBLE, SUNDOG_MAX,
+ * NULL);
+ *
+ * Sums are rounded in another order than on one rank, but in the same order in
+ * each run. Collective and enqueued, as sundog_halo(): all ranks of the split
+ * make the call with equal arguments, whatever the axes. If the run asked for
+ * no split, nothing changes.
+ *
+ * Returns 645 for impossible arguments (no numbers, more than 2^31 - 1), 604
+ * for a type that cannot be combined, 107 and 609 for axes that the mesh or the
+ * split does not have, 301 or 400 if the ranks' arguments differ, 113 in the
+ * whole view, where every rank has the whole's numbers; and the codes of tagged
+ * calls. */
+SUNDOG_API int sundog_combine(void *stream, void *data, size_t count,
+                              sundog_type_t type, sundog_op_t op,
+                              const char *axes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -251,7 +251,8 @@ int manual_print(const command_t *commands, int count, const char *page) {
         "up with\n.BR dlsym (3):\n\\%%sundog_tag(), \\%%sundog_untag(), "
         "\\%%sundog_tag_range(), \\%%sundog_placement(), "
         "\\%%sundog_redistribute(), \\%%sundog_neighborhood_attention(), "
-        "\\%%sundog_neighborhood_attention_backward(), \\%%sundog_thread(), "
+        "\\%%sundog_neighborhood_attention_backward(), \\%%sundog_halo(), "
+        "\\%%sundog_tensor_place(), \\%%sundog_combine(), \\%%sundog_thread(), "
         "\\%%sundog_error(), \\%%sundog_version(). The header has the "
         "details.\n");
     printf(".SH CODES\nEvery message of sundog has a code that never "

@@ -8,6 +8,7 @@
 #include "rules/memory/kept_slot.h"
 #include "rules/memory/uploads.h"
 #include "src/base/vendor.h"
+#include "src/job/job.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sdg_buffers_t table;
@@ -171,4 +172,24 @@ sdg_status_t sdg_memory_fits_all(const sdg_call_t *call) {
   }
   pthread_mutex_unlock(&lock);
   return status;
+}
+
+sdg_status_t sdg_memory_sendable(const sdg_call_t *call, int index) {
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  const sdg_operand_t *operand = &call->operand[index];
+  struct cudaPointerAttributes is = {.type = cudaMemoryTypeUnregistered};
+  if (!cuda)
+    return SDG_E_LIBRARY_MISSING;
+  for (int d = 0; d < operand->dims; d++)
+    if (operand->extent[d] == 0)
+      return SDG_OK;
+  if (cuda->cudaPointerGetAttributes(&is, operand->data) != cudaSuccess)
+    (void)cuda->cudaGetLastError(); // the error is not the program's
+  if (is.type != cudaMemoryTypeUnregistered)
+    return SDG_OK;
+  return sdg_job_fail(
+      sdg_fail(SDG_E_HALO,
+               "%s: %s is at %p, in memory that the CUDA runtime did not "
+               "allocate",
+               call->entry_name, sdg_role_name(operand->role), operand->data));
 }

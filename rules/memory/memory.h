@@ -48,6 +48,12 @@ sdg_status_t sdg_memory_fits(const sdg_call_t *call,
 /* The same for all tensors and filters of a call; takes the lock. */
 sdg_status_t sdg_memory_fits_all(const sdg_call_t *call) SDG_MUST_CHECK;
 
+/* SDG_E_HALO, which breaks the job, if an operand with elements is not in
+ * device, managed or pinned memory: no other can be sent to ranks. For memory
+ * that no descriptor of a vendor's library vouches for. */
+sdg_status_t sdg_memory_sendable(const sdg_call_t *call,
+                                 int index) SDG_MUST_CHECK;
+
 /* Whether a library is loaded that writes memory, the same on every rank, by
  * calls that sundog does not see. */
 bool sdg_memory_unseen_writes(void);

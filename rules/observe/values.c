@@ -48,7 +48,9 @@ void sdg_values_begin(const sdg_call_t *call) {
 }
 
 bool sdg_values_wanted_of(const sdg_call_t *call) {
-  return !sdg_family_is(call->family, SDG_FAMILY_MOVES) && sdg_values_wanted();
+  // A halo is no result, and as large as each rank's piece wants it.
+  return !sdg_family_is(call->family, SDG_FAMILY_MOVES) &&
+         call->family != SDG_FAMILY_HALO && sdg_values_wanted();
 }
 
 // Whether a product's sums are left to the program: its result consists of

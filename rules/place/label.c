@@ -122,6 +122,10 @@ sdg_status_t sdg_label_placement(const char *text,
              : SDG_OK;
 }
 
+bool sdg_label_pends(const sdg_tag_label_t *label) {
+  return ((const entry_t *)label)->section.pending != 0;
+}
+
 // Whether a tag of memory may be about a product of matrices. "N:y" and "local"
 // may, and may be about a graph's tensor, too.
 static bool may_multiply(const char *text) {

@@ -23,6 +23,9 @@ sdg_status_t
 sdg_label_placement(const char *text,
                     const sdg_tag_label_t **out_label) SDG_MUST_CHECK;
 
+/* Whether a placement has values that are still to be combined. */
+bool sdg_label_pends(const sdg_tag_label_t *label);
+
 /* Tags memory, as sdg_range_set. `text` is read by sdg_rules_product if it may
  * be about a product (it has a semicolon, or splits none of C, D, H and W), by
  * sdg_rules_label otherwise; NULL removes the tag. SDG_E_TAG and the faults of
