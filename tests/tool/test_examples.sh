@@ -12,6 +12,8 @@ export CUDA_HOME=$6 OMP_NUM_THREADS=1
 unset LD_LIBRARY_PATH
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
+# Examples are copied away from the header.
+export HEADER_HOME=${examples%/*}/src
 # `sundog` is in PATH.
 PATH=$top/build/tools:$PATH
 
@@ -83,6 +85,28 @@ every_command_prints_what_one_process_prints() {
     done
   done
 }
+a_solver_without_cudnn_writes_what_one_process_writes() {
+  local line ranks expected
+  copy
+  expected=$(sed -n 's/^ \* *"\(.*\)".*/\1/p' heat.c)
+  [ -n "$expected" ]
+  sed -n 's/^ \* One process: *//p' heat.c >"$work/commands"
+  commands heat.c >>"$work/commands"
+  grep -q '^\./heat' "$work/commands"
+  # Without sundog.
+  run 0 env LD_LIBRARY_PATH="$host" bash -c "$(head -1 "$work/commands")"
+  [ "$(result)" = "$expected" ]
+  cp u.npy right.npy
+  for ranks in 1 4 7; do
+    rm u.npy
+    while read -r line; do
+      line=${line//-n 4/-n $ranks}
+      run 0 command_line "${line//0-3/0-$((ranks - 1))}"
+      [[ $line != *'run'* ]] || [ "$(result)" = "$expected" ]
+    done < <(grep '^sundog' "$work/commands")
+    run 0 cmp right.npy u.npy
+  done
+}
 they_are_built_with_the_host_device_s_libraries() {
   sanitized && return # the linker warns of the sanitizer's runtime
   cp -r "$examples" copy
@@ -122,5 +146,6 @@ the_readme_s_five_minutes_are_true() {
 }
 
 cases every_command_prints_what_one_process_prints \
+  a_solver_without_cudnn_writes_what_one_process_writes \
   they_are_built_with_the_host_device_s_libraries \
   a_piece_alone_prints_something_else the_readme_s_five_minutes_are_true
