@@ -145,11 +145,21 @@ static int function_wanted(void *handle, const char *name) {
   return sdg_function_find(name);
 }
 
+// Whether the name may be that of a function that the program has described.
+static bool may_be_defined(void *handle, const char *name) {
+  return handle != RTLD_NEXT && name && sdg_function_any_defined();
+}
+
 void *sdg_dlsym_hook(void *handle, const char *name, const void *caller) {
   dlsym_t *next = dlsym_next();
   int function = function_wanted(handle, name);
   if (function >= 0)
     return sdg_function_record(function, next(handle, name));
+  if (may_be_defined(handle, name)) {
+    void *code = sdg_function_redefined(name, next(handle, name));
+    if (code)
+      return code;
+  }
   int entry = entry_wanted(handle, name, caller);
   return entry < 0 ? NULL : answer(entry, next(handle, name));
 }
@@ -160,6 +170,11 @@ void *sdg_dlvsym_hook(void *handle, const char *name, const char *version,
   int function = function_wanted(handle, name);
   if (function >= 0)
     return sdg_function_record(function, next(handle, name, version));
+  if (may_be_defined(handle, name)) {
+    void *code = sdg_function_redefined(name, next(handle, name, version));
+    if (code)
+      return code;
+  }
   int entry = entry_wanted(handle, name, caller);
   return entry < 0 ? NULL : answer(entry, next(handle, name, version));
 }

@@ -3,6 +3,7 @@
 #include "src/sundog.h"
 
 #include "interpose/capture.h"
+#include "interpose/function/function.h"
 #include "interpose/load.h"
 #include "interpose/slot.h"
 #include "rules/place/label.h"
@@ -114,4 +115,12 @@ int sundog_combine(void *stream, void *data, size_t count, sundog_type_t type,
                    sundog_op_t op, const char *axes) {
   sdg_load_options();
   return sdg_capture_combine(stream, data, count, type, op, axes);
+}
+
+int sundog_define(const char *name, const char *text) {
+  sdg_load_options();
+  sdg_capture_enter();
+  sdg_status_t status = sdg_function_define(name, text);
+  sdg_capture_leave();
+  return (int)status;
 }

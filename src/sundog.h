@@ -362,6 +362,34 @@ SUNDOG_API int sundog_combine(void *stream, void *data, size_t count,
                               sundog_type_t type, sundog_op_t op,
                               const char *axes);
 
+/* Describes a function of the program's own, in a shared library, as a section
+ * [function NAME] of a rules file does (doc/rules.md): `text` has its lines.
+ *
+ *   sundog_define("wave_step",
+ *                 "arguments = in u, in v, out w, int rows, int columns\n"
+ *                 "tensor = u v w: float [rows columns]\n"
+ *                 "dims = H W\n"
+ *                 "reach = H:1 W:1\n"
+ *                 "stream = none\n");
+ *
+ * From then on calls of the function are split as the run's [shard] sections
+ * say: those that the dynamic linker has bound in the objects that are loaded
+ * now, and through addresses that dlsym() returns later. So call it at the
+ * start, on every rank, with the same text, after the function's library is
+ * loaded, and before the program takes the function's address or opens a
+ * further library that calls it: such calls would not be seen. A section in the
+ * rules file sees these, too. A call that is not seen is not split; if no call
+ * of the function is seen in a run, `sundog run` says so at its end.
+ *
+ * The text is copied. Giving it again has no effect. Does nothing if the run
+ * asks for no split.
+ *
+ * Returns what `sundog rules` says of such a section (106 to 109); 109 also for
+ * another text of the same function, and for one that the rules file declares;
+ * 642 if no loaded library has the function, or its calls cannot be seen.
+ * Ranks with different texts end with 301 at the first call. */
+SUNDOG_API int sundog_define(const char *name, const char *text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -252,7 +252,8 @@ int manual_print(const command_t *commands, int count, const char *page) {
         "\\%%sundog_tag_range(), \\%%sundog_placement(), "
         "\\%%sundog_redistribute(), \\%%sundog_neighborhood_attention(), "
         "\\%%sundog_neighborhood_attention_backward(), \\%%sundog_halo(), "
-        "\\%%sundog_tensor_place(), \\%%sundog_combine(), \\%%sundog_thread(), "
+        "\\%%sundog_tensor_place(), \\%%sundog_combine(), \\%%sundog_define(), "
+        "\\%%sundog_thread(), "
         "\\%%sundog_error(), \\%%sundog_version(). The header has the "
         "details.\n");
     printf(".SH CODES\nEvery message of sundog has a code that never "

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "interpose/capture.h"
+#include "interpose/function/closure.h"
 #include "interpose/function/probe.h"
 #include "interpose/function/real.h"
 #include "interpose/function/structs.h"
@@ -43,6 +44,7 @@ typedef struct closure {
   void (*real)(void);
   void *code; // captures a call
   sdg_probe_layout_t layout;
+  atomic_bool called;
   ffi_cif cif;
   ffi_type *type[SDG_ARGUMENTS_MAX];
   ffi_type record[SDG_ARGUMENTS_MAX]; // of arguments that are structs
@@ -276,6 +278,8 @@ static bool probe_was_right(const closure_t *closure, void *const *value) {
 static void closure_called(ffi_cif *cif, void *result, void **value,
                            void *user) {
   closure_t *closure = user;
+  if (!atomic_load_explicit(&closure->called, memory_order_relaxed))
+    atomic_store_explicit(&closure->called, true, memory_order_relaxed);
   if (child_refuses(closure, result))
     return;
   if (!probe_was_right(closure, value)) {
@@ -341,6 +345,31 @@ static sdg_status_t closure_make(const sdg_function_t *function, void *real,
   return SDG_OK;
 }
 
+// Numbers from the end of the table; those at its begin are the stubs'.
+sdg_status_t sdg_function_closure(const sdg_function_t *function, void *real,
+                                  void **out_code,
+                                  const atomic_bool **out_called) {
+  int stubs = &sundog_functions ? (int)sundog_functions.count : 0;
+  sdg_status_t status = SDG_OK;
+  pthread_mutex_lock(&lock);
+  int index = SDG_SECTIONS_MAX - 1;
+  while (index >= stubs && closures[index])
+    index--;
+  if (index < stubs)
+    status = sdg_fail(SDG_E_RULES_VALUE,
+                      "sundog_define %s: more than %d "
+                      "functions",
+                      function->name, SDG_SECTIONS_MAX);
+  else
+    status = closure_make(function, real, &closures[index]);
+  pthread_mutex_unlock(&lock);
+  if (status != SDG_OK)
+    return status;
+  *out_code = sdg_function_probes + PROBE_BYTES * index;
+  *out_called = &closures[index]->called;
+  return SDG_OK;
+}
+
 // A function that no loaded library has, or whose closure could not be made.
 static result_t nothing(void) {
   return (result_t){UINT64_MAX, -1};
@@ -390,6 +419,7 @@ void *sdg_function_resolve(unsigned index) {
 
 void sdg_function_finish(void) {
   const sdg_rules_t *rules;
+  sdg_function_defined_finish();
   if (!&sundog_functions || sdg_setup_rules(&rules) != SDG_OK)
     return;
   for (int f = 0; f < rules->functions; f++) {

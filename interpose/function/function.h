@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "src/base/status.h"
+
 /* The index of a declared function, -1: none has this name. Calls no function
  * of libc. */
 int sdg_function_find(const char *name);
@@ -16,6 +18,19 @@ void *sdg_function_record(int index, void *address);
 /* The first call of function `index`: returns where it is to go, and keeps that
  * in the function's slot. Never NULL. */
 void *sdg_function_resolve(unsigned index);
+
+/* Describes a function as the program runs (sundog_define): from now on calls
+ * of it are captured. Does nothing if nothing is split. The faults of rules,
+ * SDG_E_FUNCTION_UNSEEN. */
+sdg_status_t sdg_function_define(const char *name,
+                                 const char *text) SDG_MUST_CHECK;
+/* Whether there is such a function. Takes no lock. */
+bool sdg_function_any_defined(void);
+/* The program looked `name` up, and found it here. Returns the address that it
+ * gets instead if it is such a function; NULL: it is none. */
+void *sdg_function_redefined(const char *name, void *address);
+/* Part of sdg_function_finish, for such functions. */
+void sdg_function_defined_finish(void);
 
 /* At exit: writes which of the functions were there and were called. */
 void sdg_function_finish(void);

@@ -4,22 +4,12 @@
 
 #include <elf.h>
 #include <fnmatch.h>
-#include <link.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "src/call/functions.h"
+#include "interpose/function/object.h"
 #include "src/base/status.h"
-
-// The parts of an object's dynamic section.
-typedef struct object {
-  const ElfW(Sym) * symbol;
-  const char *string;
-  const uint32_t *gnu, *hash;
-  bool symbolic;
-} object_t;
+#include "src/call/functions.h"
 
 typedef struct search {
   const char *name, *pattern;
@@ -29,37 +19,8 @@ typedef struct search {
   bool program, symbolic, hidden;
 } search_t;
 
-// ld.so relocates these entries in place, unless the section is read-only.
-static const void *absolute(const struct dl_phdr_info *info, ElfW(Addr) value) {
-  return (const void *)(value < info->dlpi_addr ? info->dlpi_addr + value
-                                                : value);
-}
-
-static bool object_read(const struct dl_phdr_info *info, object_t *out) {
-  const ElfW(Dyn) *entry = NULL;
-  *out = (object_t){0};
-  for (int i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-      entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-  for (; entry && entry->d_tag != DT_NULL; entry++) {
-    const void *at = absolute(info, entry->d_un.d_ptr);
-    if (entry->d_tag == DT_SYMTAB)
-      out->symbol = at;
-    else if (entry->d_tag == DT_STRTAB)
-      out->string = at;
-    else if (entry->d_tag == DT_GNU_HASH)
-      out->gnu = at;
-    else if (entry->d_tag == DT_HASH)
-      out->hash = at;
-    out->symbolic |=
-        entry->d_tag == DT_SYMBOLIC ||
-        (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_SYMBOLIC));
-  }
-  return out->symbol && out->string && (out->gnu || out->hash);
-}
-
 // The number of symbols.
-static uint32_t symbols_of(const object_t *object) {
+static uint32_t symbols_of(const sdg_object_t *object) {
   if (object->hash)
     return object->hash[1];
   uint32_t buckets = object->gnu[0], first = object->gnu[1], last = 0;
@@ -77,7 +38,7 @@ static uint32_t symbols_of(const object_t *object) {
 }
 
 static const ElfW(Sym) *
-    symbol_find(const object_t *object, const char *name, int type) {
+    symbol_find(const sdg_object_t *object, const char *name, int type) {
   uint32_t count = symbols_of(object);
   for (uint32_t i = 1; i < count; i++) {
     const ElfW(Sym) *symbol = &object->symbol[i];
@@ -93,10 +54,10 @@ static const ElfW(Sym) *
 static int object_look(struct dl_phdr_info *info, size_t bytes, void *data) {
   (void)bytes;
   search_t *search = data;
-  object_t object;
+  sdg_object_t object;
   const char *slash = strrchr(info->dlpi_name, '/');
   const char *file = slash ? slash + 1 : info->dlpi_name;
-  if (!object_read(info, &object) ||
+  if (!sdg_object_read(info, &object) ||
       symbol_find(&object, SDG_FUNCTIONS_TABLE, STT_OBJECT) ||
       symbol_find(&object, SDG_WATCHED_TABLE, STT_OBJECT)) // sundog's stubs
     return 0;

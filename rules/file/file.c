@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "rules/file/read.h"
+#include "src/base/hash.h"
 
 // The axes that splits name, if no mesh was given.
 typedef struct axis_names {
@@ -232,6 +233,15 @@ static bool concerns(const sdg_section_t *section,
   return found && !section->is_local && !sdg_section_multiplies(section);
 }
 
+static sdg_status_t splits_check(const sdg_section_t *section,
+                                 const sdg_location_t *location,
+                                 const sdg_function_t *function) {
+  for (int k = 0; k < section->splits && concerns(section, function); k++)
+    SDG_TRY(sdg_function_check_split(location, function, section->name,
+                                     section->view, section->split[k].dim));
+  return SDG_OK;
+}
+
 sdg_status_t sdg_drafts_function(const sdg_drafts_t *drafts, int index,
                                  sdg_rules_t *rules) {
   if (!rules->function)
@@ -245,13 +255,39 @@ sdg_status_t sdg_drafts_function(const sdg_drafts_t *drafts, int index,
                                "symbol '%s' is already in line %d",
                                function->symbol, rules->function[i].line);
   rules->functions++;
-  for (int i = 0; i < drafts->count; i++) {
-    const sdg_section_t *section = &drafts->draft[i].section;
-    for (int k = 0; k < section->splits && concerns(section, function); k++)
-      SDG_TRY(sdg_function_check_split(&location, function, section->name,
-                                       section->view, section->split[k].dim));
-  }
+  for (int i = 0; i < drafts->count; i++)
+    SDG_TRY(splits_check(&drafts->draft[i].section, &location, function));
   return SDG_OK;
+}
+
+static sdg_status_t defined_check(const sdg_location_t *location,
+                                  const sdg_rules_t *rules,
+                                  const sdg_function_t *function) {
+  for (int i = 0; i < rules->functions; i++)
+    if (strcmp(rules->function[i].name, function->name) == 0 ||
+        strcmp(rules->function[i].symbol, function->symbol) == 0)
+      return sdg_location_fail(location, SDG_E_RULES_TWICE,
+                               "function '%s' is already in line %d of %s",
+                               rules->function[i].name, rules->function[i].line,
+                               rules->source);
+  for (int i = 0; i < rules->sections; i++)
+    SDG_TRY(splits_check(&rules->section[i], location, function));
+  return SDG_OK;
+}
+
+sdg_status_t sdg_rules_define(const sdg_rules_t *rules, const char *name,
+                              const char *text, sdg_function_t *out) {
+  sdg_drafts_t drafts;
+  char source[SDG_FUNCTION_NAME_BYTES + 16];
+  snprintf(source, sizeof source, "sundog_define %.100s", name);
+  sdg_location_t location = {source, 0};
+  SDG_TRY(sdg_drafts_function_text(source, name, text, &drafts));
+  sdg_status_t status = sdg_function_parse(&drafts.function[0], out);
+  if (status == SDG_OK)
+    status = defined_check(&location, rules, out);
+  out->text = sdg_hash_text(SDG_HASH_SEED, text);
+  sdg_drafts_fini(&drafts);
+  return status;
 }
 
 sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,

@@ -3,19 +3,16 @@
 #include "rules/file/read.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "rules/file/text.h"
 #include "src/base/words.h"
 
 // Limits of inih as distributions build it; it would cut longer lines silently.
-enum { INI_LINE_MAX = 196, INI_NAME_MAX = 47, FILE_BYTES_MAX = 1 << 20 };
+enum { INI_LINE_MAX = 196, INI_NAME_MAX = 47 };
 
 static const char *const key_names[SDG_KEY_COUNT] = {
 #define SDG_RULES_KEY(name, key, kind, value, otherwise, view, example,        \
@@ -345,50 +342,9 @@ static int pair_read(void *user, const char *section, const char *name,
   return reader->status == SDG_OK;
 }
 
-// The whole of a regular file, owned by the caller.
-static sdg_status_t file_read(const char *path, char **out_text,
-                              size_t *out_bytes) {
-  sdg_status_t status = SDG_OK;
-  char *text = NULL;
-  size_t bytes = 0;
-  struct stat info;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0)
-    return sdg_fail(SDG_E_RULES_FILE, "%s: %s", path, strerror(errno));
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    status = sdg_fail(SDG_E_RULES_FILE, "%s: not a regular file", path);
-    goto close_file;
-  }
-  if (info.st_size > FILE_BYTES_MAX) {
-    status = sdg_fail(SDG_E_RULES_FILE, "%s: larger than %d bytes", path,
-                      FILE_BYTES_MAX);
-    goto close_file;
-  }
-  text = malloc((size_t)info.st_size + 1);
-  if (!text) {
-    status = sdg_fail(SDG_E_NO_MEMORY, "for the rules");
-    goto close_file;
-  }
-  while (bytes < (size_t)info.st_size) {
-    ssize_t n = read(fd, text + bytes, (size_t)info.st_size - bytes);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      break; // the file became shorter: use what was read
-    bytes += (size_t)n;
-  }
-  *out_text = text;
-  *out_bytes = bytes;
-close_file:
-  close(fd);
-  return status;
-}
-
-static sdg_status_t file_parse(reader_t *reader) {
+static sdg_status_t text_parse(reader_t *reader, const char *text,
+                               size_t bytes) {
   static const char bom[] = "\xEF\xBB\xBF";
-  char *text = NULL;
-  size_t bytes = 0;
-  SDG_TRY(file_read(reader->location.source, &text, &bytes));
   reader->at = text;
   reader->end = text + bytes;
   if (bytes >= 3 && memcmp(text, bom, 3) == 0)
@@ -400,8 +356,16 @@ static sdg_status_t file_parse(reader_t *reader) {
                  sdg_location_fail(&reader->location, SDG_E_RULES_SYNTAX,
                                    "not name = value"));
   }
-  free(text);
   return reader->status;
+}
+
+static sdg_status_t file_parse(reader_t *reader) {
+  char *text = NULL;
+  size_t bytes = 0;
+  SDG_TRY(sdg_text_read(reader->location.source, &text, &bytes));
+  sdg_status_t status = text_parse(reader, text, bytes);
+  free(text);
+  return status;
 }
 
 static sdg_status_t drafts_init(const char *source, sdg_drafts_t *drafts) {
@@ -460,6 +424,29 @@ static sdg_status_t short_read(reader_t *reader, const char *text) {
     SDG_TRY(key_add(reader, key, value));
   }
   return SDG_OK;
+}
+
+sdg_status_t sdg_drafts_function_text(const char *source, const char *name,
+                                      const char *text,
+                                      sdg_drafts_t *out_drafts) {
+  sdg_drafts_t drafts;
+  char head[256];
+  SDG_TRY(drafts_init(source, &drafts));
+  reader_t reader = {
+      .location.source = source, .kind = KIND_NONE, .drafts = &drafts};
+  snprintf(head, sizeof head, "[function %s]", name);
+  sdg_status_t status = section_begin(&reader, head);
+  if (status == SDG_OK)
+    status = text_parse(&reader, text, strlen(text));
+  if (status == SDG_OK && (drafts.functions != 1 || drafts.count > 0 ||
+                           drafts.mesh_line || drafts.extents_line))
+    status = sdg_location_fail(&reader.location, SDG_E_RULES_SYNTAX,
+                               "the text has a section of its own");
+  if (status == SDG_OK)
+    *out_drafts = drafts;
+  else
+    sdg_drafts_fini(&drafts);
+  return status;
 }
 
 sdg_status_t sdg_drafts_short(const char *split, sdg_drafts_t *out_drafts) {

@@ -42,6 +42,11 @@ typedef struct sdg_drafts {
  * the file cannot be read. */
 sdg_status_t sdg_drafts_read(const char *path, bool thorough,
                              sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
+/* Makes one [function] section, of lines as a file has them. `source` stands in
+ * messages, and must live as long as the result. */
+sdg_status_t sdg_drafts_function_text(const char *source, const char *name,
+                                      const char *text,
+                                      sdg_drafts_t *out_drafts) SDG_MUST_CHECK;
 /* Makes one section of SUNDOG_SPLIT's text: the value of `split` and, after
  * semicolons, other keys, as in "K:y; sizes = piece". Makes none for "tags",
  * which leaves it to the program, and none for "replicated". */

@@ -13,7 +13,12 @@
 
 static sdg_status_t function_describe(const sdg_call_t *call, char *out,
                                       size_t out_bytes) {
-  snprintf(out, out_bytes, "function %s", call->entry_name);
+  const sdg_function_t *function = sdg_function_call_of(call)->function;
+  if (function->text) // each rank's program gave it
+    snprintf(out, out_bytes, "function %s, text %016llx", call->entry_name,
+             (unsigned long long)function->text);
+  else
+    snprintf(out, out_bytes, "function %s", call->entry_name);
   return SDG_OK;
 }
 

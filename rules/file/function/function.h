@@ -91,6 +91,7 @@ typedef struct sdg_function {
   char symbol[SDG_FUNCTION_NAME_BYTES];  /* in the library */
   char library[SDG_FUNCTION_NAME_BYTES]; /* a pattern of file names; "": any */
   int line;
+  uint64_t text; /* hash of a text that the program gave; 0: a rules file's */
   int arguments;
   sdg_argument_t argument[SDG_ARGUMENTS_MAX];
   int tensors;
@@ -149,6 +150,13 @@ void sdg_function_draft_fini(sdg_function_draft_t *draft);
 /* Reads the section's values. Reports the first fault with its location. */
 sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
                                 sdg_function_t *out) SDG_MUST_CHECK;
+
+/* Reads a section that the program gives as text (sundog_define), with the
+ * checks of a rules file: its sections, and its functions' names and symbols.
+ * Reports as a file's faults are, with "sundog_define NAME" in place of it. */
+sdg_status_t sdg_rules_define(const sdg_rules_t *rules, const char *name,
+                              const char *text,
+                              sdg_function_t *out) SDG_MUST_CHECK;
 
 /* Whether the function can be split along a dimension, by a section and its
  * view: its reach there is said, and fits its results, what it updates in
