@@ -312,9 +312,10 @@ typedef struct sundog_widths {
  *
  * Collective: all ranks of the split make the call, like a tagged call. It is
  * enqueued on `stream`, a cudaStream_t (NULL: the default stream), and does not
- * wait. Without a split, for a tensor that is local, and in the whole view this
- * rank has the whole tensor, and `out` is made of it. `split` is for the shard
- * view only. `wrap` of the rules does not count.
+ * wait. After a first call it may be captured into a CUDA graph. Without a
+ * split, for a tensor that is local, and in the whole view this rank has the
+ * whole tensor, and `out` is made of it. `split` is for the shard view only.
+ * `wrap` of the rules does not count.
  *
  * Returns 645 for impossible arguments, 106 to 110 and 609 for an impossible
  * dimension or split, 400 if the ranks' pieces do not make one tensor, 301 if

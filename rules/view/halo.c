@@ -194,6 +194,35 @@ static sdg_status_t operand_make(const shape_t *shape, const void *key,
   return SDG_OK;
 }
 
+// Whether the piece lies in `out`, where it is to be.
+static bool is_inside(const around_t *around, const sdg_operand_t *x,
+                      const sdg_operand_t *out) {
+  int64_t offset = 0;
+  bool same = true;
+  for (int d = 0; d < x->dims; d++) {
+    offset += around->halo.before[d] * out->stride[d];
+    same &= x->extent[d] <= 1 || x->stride[d] == out->stride[d];
+  }
+  return same && (char *)x->data == (char *)out->data + offset * x->elem_bytes;
+}
+
+// Elements that are overwritten before they are sent would be wrong.
+static sdg_status_t overlap_check(const around_t *around,
+                                  const sdg_operand_t *x,
+                                  const sdg_operand_t *out) {
+  sdg_layout_t x_layout = sdg_operand_layout(x);
+  sdg_layout_t out_layout = sdg_operand_layout(out);
+  uintptr_t at = (uintptr_t)x->data, to = (uintptr_t)out->data;
+  bool apart = at + sdg_layout_bytes(&x_layout) <= to ||
+               to + sdg_layout_bytes(&out_layout) <= at;
+  return apart || is_inside(around, x, out)
+             ? SDG_OK
+             : sdg_fail(SDG_E_HALO,
+                        "%s: the piece at %p overlaps `out` at %p, and is not "
+                        "where `out` is to have it",
+                        name, x->data, out->data);
+}
+
 static sdg_status_t call_make(const around_t *around, void *data, void *out,
                               sdg_call_t *call) {
   const shape_t *x = &around->x;
@@ -211,7 +240,9 @@ static sdg_status_t call_make(const around_t *around, void *data, void *out,
   if (!is_empty(x) && (!data || !out))
     return sdg_fail(SDG_E_HALO, "%s: %s is NULL", name,
                     data ? "`out`" : "`data`");
-  return SDG_OK;
+  return is_empty(x) ? SDG_OK
+                     : overlap_check(around, &operand[SDG_HALO_X],
+                                     &operand[SDG_HALO_OUT]);
 }
 
 // Whole view: the memory of a call that every rank makes in full.

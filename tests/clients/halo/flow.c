@@ -10,7 +10,8 @@
  * each pair, and columns vary faster. RANK -1 has all of them. Writes each
  * value with its place to the standard output, sorted by no order.
  *
- * WORD: what is wrong, or `rules` to leave the split to the rules.
+ * WORD: what is wrong, or `rules` to leave the split to the rules, or `graph`
+ * to capture the calls into CUDA graphs.
  *   border   rank 1 wants another border     widths  rank 1 wants another width
  *   type     no such type                    dims    no such dimension
  *   twice    two dimensions of one name      stride  elements overlap
@@ -20,6 +21,7 @@
  * numbers none     combines no numbers             half    a type that cannot
  * be leave    rank 1 ends early               pieces  the pieces make no tensor
  *   numbers  combines memory of malloc       order   rank 1 combines first
+ *   overlap  rank 1's piece lies elsewhere in its memory
  *   same     rank 1 keeps its extents while others change theirs */
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -33,6 +35,7 @@
 #include "tests/calls.h"
 
 static int rank, rows, columns;
+static cudaStream_t stream;
 static const char *word = "";
 
 static bool is(const char *what) {
@@ -105,15 +108,19 @@ static void tensor_make(sundog_tensor_t *out) {
 static int surround(double *field) {
   sundog_tensor_t tensor;
   sundog_widths_t widths = {
-      .before = {is_mine("widths") ? 2 : 1, is("negative") ? -1 : 1},
+      .before = {is_mine("widths") ? 0 : 1, is("negative") ? -1 : 1},
       .after = {1, 1},
       .border = {is_mine("border") ? SUNDOG_ZERO : SUNDOG_LEAVE, SUNDOG_WRAP},
       .stride = {is("pieces") ? 0 : columns + 2, is("pieces") ? 0 : 1}};
   bool empty = rows == 0 || columns == 0;
   tensor_make(&tensor);
   void *out = empty || is_mine("null") ? NULL : field;
-  return sundog_halo(NULL, &tensor, empty ? NULL : at(field, 0, 0), &widths,
-                     out);
+  double *data = empty ? NULL : at(field, 0, is_mine("overlap") ? 1 : 0);
+  if (is("pieces"))
+    out = managed((size_t)(rows + 2) * (size_t)(columns + 3));
+  if (is_mine("widths"))
+    out = field + columns + 2;
+  return sundog_halo(stream, &tensor, data, &widths, out);
 }
 
 static void walls(double *h, double *u, int first, int whole) {
@@ -163,9 +170,37 @@ static int largest(double *io) {
   size_t count = is("none") ? 0 : is_mine("count") ? 2 : 1;
   sundog_type_t type = is("half") ? (sundog_type_t)11 : SUNDOG_DOUBLE;
   double heap;
-  int code =
-      sundog_combine(NULL, is("numbers") ? &heap : io, count, type, op, NULL);
-  CHECK(cudaDeviceSynchronize());
+  return sundog_combine(stream, is("numbers") ? &heap : io, count, type, op,
+                        NULL);
+}
+
+static int bring(double *h, double *u, double *speed) {
+  int code = is_mine("order") ? largest(speed) : 0;
+  if (!code)
+    code = surround(h);
+  if (!code)
+    code = surround(u);
+  if (!code && !is_mine("order"))
+    code = largest(speed);
+  return code;
+}
+
+/* The same by graphs, one for each place of the fields. The calls were made
+ * before, so that nothing is left to agree on. */
+static int bring_by_graph(int s, double *h, double *u, double *speed) {
+  static cudaGraphExec_t made[2];
+  cudaGraph_t graph;
+  int code = 0;
+  if (s < 2)
+    return bring(h, u, speed);
+  if (!made[s % 2]) {
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    code = bring(h, u, speed);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&made[s % 2], graph, 0));
+    CHECK(cudaGraphDestroy(graph));
+  }
+  CHECK(cudaGraphLaunch(made[s % 2], stream));
   return code;
 }
 
@@ -182,6 +217,8 @@ int main(int argc, char **argv) {
   size_t count = (size_t)(rows + 2) * (size_t)(columns + 2);
   double *h = managed(count), *u = managed(count), *h_next = managed(count),
          *u_next = managed(count), *speed = managed(1);
+  if (is("graph"))
+    CHECK(cudaStreamCreate(&stream));
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < columns; j++) {
       int r = first[0] + i, c = first[1] + j;
@@ -195,13 +232,8 @@ int main(int argc, char **argv) {
       rows += rank == 0 ? -1 : 1;
     }
     *speed = speed_of(h, u);
-    int code = is_mine("order") ? largest(speed) : 0;
-    if (!code)
-      code = surround(h);
-    if (!code)
-      code = surround(u);
-    if (!code && !is_mine("order"))
-      code = largest(speed);
+    int code =
+        is("graph") ? bring_by_graph(s, h, u, speed) : bring(h, u, speed);
     CHECK(cudaDeviceSynchronize());
     if (code) {
       fprintf(stderr, "rank %d: code %d\n", rank, code);
