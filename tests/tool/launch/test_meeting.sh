@@ -34,8 +34,11 @@ chmod +x "$top/remote"
 
 # Each starts four ranks, two on each machine.
 openmpi() {
+  # Two mpirun that make the same folder at once can fail.
+  local base=$work/launcher/$BASHPID
+  mkdir -p "$base"
   on 0 timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe \
-    --mca plm_rsh_agent "$top/remote" --mca orte_tmpdir_base "$work/launcher" \
+    --mca plm_rsh_agent "$top/remote" --mca orte_tmpdir_base "$base" \
     --mca btl self,vader,tcp -H node0:2,node1:2 -n 4 "$@"
 }
 slurm() {

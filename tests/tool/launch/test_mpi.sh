@@ -60,7 +60,9 @@ srun_with_pmix_gives_one_ranks_file() {
 solves() {
   local name=$1
   shift
-  "$@" -n 3 "$sundog" exec --device host --split H --view shard -- \
+  # Two mpirun that make the same folder at once can fail.
+  mkdir "launcher/$name"
+  TMPDIR=$work/launcher/$name "$@" -n 3 "$sundog" exec --device host --split H --view shard -- \
     "$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
     --out "$name.{rank}.npy" $shallow >"$name.out" 2>"$name.err" ||
     { cat "$name.err"; return 1; }
