@@ -86,6 +86,7 @@ typedef struct host_region {
   size_t used_bytes;
   bool *kept; /* per chunk: free, but its memory is kept */
   size_t kept_chunks;
+  bool mapped; /* the program's addresses have the memory, too */
 } host_region_t;
 
 typedef struct host_block {
@@ -112,6 +113,10 @@ void host_region_unmark(host_region_t *region, size_t offset);
 bool host_block_find(const void *pointer, host_block_t *out_block);
 /* True inside any guarded range, allocated or not. */
 bool host_address_is_guarded(const void *pointer);
+/* Between the two, programs can read and write device memory at its addresses.
+ * May be nested, from any thread. False if that cannot be. */
+bool host_region_expose(void);
+void host_region_hide(void);
 void host_region_usage(size_t *out_used_bytes);
 /* Frees everything, for cudaDeviceReset. */
 void host_region_free_all(void);
@@ -124,6 +129,9 @@ int host_region_memory(size_t bytes);
 /* Fills in the tables, base and distance from reserved_bytes and fd. False and
  * a line on stderr if memory or addresses are short. */
 bool host_region_map(host_region_t *region);
+/* Makes a guarded region accessible at the program's addresses, or not. False
+ * if addresses cannot be mapped. */
+bool host_region_guard(host_region_t *region, bool accessible);
 /* Marks chunks as free. Their memory goes back to the system, except for a
  * small stock, because first use of fresh memory is slow. Call this and the
  * next function with the allocator's lock held. */

@@ -4,7 +4,9 @@
 #ifndef SDG_SRC_HOST_CUDART_DEVICE_KERNEL_H
 #define SDG_SRC_HOST_CUDART_DEVICE_KERNEL_H
 
+#include <driver_types.h>
 #include <stdbool.h>
+#include <vector_types.h>
 
 #pragma GCC visibility push(hidden)
 
@@ -16,6 +18,19 @@ void host_kernel_begin(void);
 void host_kernel_register(const void *function, const char *name);
 
 bool host_kernel_known(const void *function);
+/* Its symbol; NULL if it was never registered. */
+const char *host_kernel_name(const void *function);
+
+/* The program's function that does on the CPU what a kernel does on a GPU. */
+typedef void host_twin_t(dim3 grid, dim3 block, void **args);
+
+/* The twin of a kernel: the function that the kernel's library, or the program,
+ * exports under the kernel's name with __host behind it. In C++ that is the
+ * function with such an identifier, the same namespaces, the same arguments of
+ * the template and the parameters of host_twin_t; for kernels that are no
+ * templates also a function of C with such an identifier. NULL: none is found.
+ */
+host_twin_t *host_kernel_twin(const void *function);
 
 /* Prints once per kernel that it was not launched, and writes
  * <SUNDOG_REPORT>/unlaunched-PID with the kernel's name, which makes `sundog

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nvcc compiles into a program: its device code is recorded when it is
-// registered, and refused when it is launched.
+// registered.
+#include <string.h>
+
 #include "src/host/cudart/device/kernel.h"
 #include "src/host/cudart/internal.h"
 
@@ -25,21 +27,6 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block,
                                        size_t *shared_bytes, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function);
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
-                               void **args, size_t shared_bytes,
-                               cudaStream_t stream);
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block,
-                                    void **args, size_t shared_bytes,
-                                    cudaStream_t stream);
-cudaError_t cudaLaunchKernel_ptsz(const void *function, dim3 grid, dim3 block,
-                                  void **args, size_t shared_bytes,
-                                  cudaStream_t stream);
-cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config,
-                                     const void *function, void **args);
-cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid,
-                                             dim3 block, void **args,
-                                             size_t shared_bytes,
-                                             cudaStream_t stream);
 
 // ---- registration ----
 
@@ -90,7 +77,7 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device,
   host_kernel_register(host, name);
 }
 
-// ---- launches ----
+// ---- what a launch is told ----
 
 static _Thread_local struct {
   dim3 grid, block;
@@ -121,67 +108,36 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
   return cudaSuccess;
 }
 
-static cudaError_t refuse_launch(const void *function) {
-  host_kernel_refuse(function);
-  cudaError_t error = host_enter();
-  return error ? error : host_result(cudaErrorNotSupported);
+// ---- questions about kernels: refused where none could be launched, so that
+// Thrust and CUB, which ask before they launch, stop here ----
+
+cudaError_t cudaFuncGetName(const char **name, const void *func) {
+  const char *found = host_kernel_name(func);
+  if (!name)
+    return host_result(cudaErrorInvalidValue);
+  if (!found)
+    return host_result(cudaErrorInvalidDeviceFunction);
+  *name = found;
+  return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim,
-                             void **args, size_t sharedMem,
-                             cudaStream_t stream) {
-  (void)gridDim, (void)blockDim, (void)args, (void)sharedMem, (void)stream;
-  return refuse_launch(func);
+// The device code would tell.
+cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex,
+                                 size_t *paramOffset, size_t *paramSize) {
+  (void)func, (void)paramIndex, (void)paramOffset, (void)paramSize;
+  return host_result(cudaErrorNotSupported);
 }
-
-cudaError_t cudaLaunchKernel_ptsz(const void *function, dim3 grid, dim3 block,
-                                  void **args, size_t shared_bytes,
-                                  cudaStream_t stream) {
-  return cudaLaunchKernel(function, grid, block, args, shared_bytes, stream);
-}
-
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
-                               void **args, size_t shared_bytes,
-                               cudaStream_t stream) {
-  return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
-}
-
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block,
-                                    void **args, size_t shared_bytes,
-                                    cudaStream_t stream) {
-  return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
-}
-
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
-                                const void *func, void **args) {
-  (void)config, (void)args;
-  return refuse_launch(func);
-}
-
-cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config,
-                                     const void *function, void **args) {
-  return cudaLaunchKernelExC(config, function, args);
-}
-
-cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim,
-                                        dim3 blockDim, void **args,
-                                        size_t sharedMem, cudaStream_t stream) {
-  return cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream);
-}
-
-cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid,
-                                             dim3 block, void **args,
-                                             size_t shared_bytes,
-                                             cudaStream_t stream) {
-  return cudaLaunchKernel(function, grid, block, args, shared_bytes, stream);
-}
-
-// ---- questions about kernels: all refused, so that Thrust and CUB, which ask
-// before they launch, stop here ----
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
                                   const void *func) {
-  (void)attr;
+  enum { THREADS_MAX = 1024 };
+  if (host_kernel_twin(func)) {
+    if (!attr)
+      return host_result(cudaErrorInvalidValue);
+    memset(attr, 0, sizeof *attr);
+    attr->maxThreadsPerBlock = THREADS_MAX;
+    return cudaSuccess;
+  }
   if (host_kernel_known(func))
     host_kernel_refuse(func);
   return host_result(cudaErrorInvalidDeviceFunction);
@@ -189,14 +145,16 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
 
 cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr,
                                  int value) {
-  (void)func, (void)attr, (void)value;
-  return host_result(cudaErrorInvalidDeviceFunction);
+  (void)attr, (void)value;
+  return host_result(host_kernel_twin(func) ? cudaSuccess
+                                            : cudaErrorInvalidDeviceFunction);
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void *func,
                                    enum cudaFuncCache cacheConfig) {
-  (void)func, (void)cacheConfig;
-  return host_result(cudaErrorInvalidDeviceFunction);
+  (void)cacheConfig;
+  return host_result(host_kernel_twin(func) ? cudaSuccess
+                                            : cudaErrorInvalidDeviceFunction);
 }
 
 struct cudaChannelFormatDesc

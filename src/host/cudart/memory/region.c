@@ -396,6 +396,34 @@ bool host_address_is_guarded(const void *pointer) {
   return false;
 }
 
+static int exposed; // how often; with the lock
+
+static bool guard_all(bool accessible) {
+  int count = atomic_load_explicit(&region_count, memory_order_relaxed);
+  bool done = true;
+  for (int i = 0; i < count; i++)
+    if (regions[i].fd >= 0)
+      done &= host_region_guard(&regions[i], accessible);
+  return done;
+}
+
+bool host_region_expose(void) {
+  pthread_mutex_lock(&lock);
+  bool done = exposed > 0 || guard_all(true);
+  exposed += done;
+  if (!done)
+    guard_all(false);
+  pthread_mutex_unlock(&lock);
+  return done;
+}
+
+void host_region_hide(void) {
+  pthread_mutex_lock(&lock);
+  if (--exposed == 0)
+    guard_all(false);
+  pthread_mutex_unlock(&lock);
+}
+
 void host_region_usage(size_t *out_used_bytes) {
   pthread_mutex_lock(&lock);
   host_region_t *region = own_locked(HOST_KIND_DEVICE);

@@ -2,8 +2,8 @@
 // Reserves the addresses of a region and maps memory to them.
 //
 // Device memory is mapped twice. Programs get addresses in the first half of a
-// reservation, which stays PROT_NONE. The second half, at a constant distance,
-// maps the memfd.
+// reservation, which is PROT_NONE unless a kernel's twin runs. The second half,
+// at a constant distance, maps the memfd.
 #include "src/host/cudart/internal.h"
 
 #include <errno.h>
@@ -110,6 +110,21 @@ bool host_region_map(host_region_t *region) {
            region->reserved_bytes >> 20, strerror(errno));
   unmap_tables(region);
   return false;
+}
+
+bool host_region_guard(host_region_t *region, bool accessible) {
+  size_t bytes = region->reserved_bytes;
+  if (!region->mapped) {
+    if (mmap(region->base, bytes, PROT_NONE,
+             MAP_SHARED | MAP_FIXED | MAP_NORESERVE, region->fd,
+             0) == MAP_FAILED)
+      return false;
+    madvise(region->base, bytes, MADV_DONTFORK);
+    madvise(region->base, bytes, MADV_DONTDUMP);
+    region->mapped = true;
+  }
+  return mprotect(region->base, bytes,
+                  accessible ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
 }
 
 // ---- the memory of free chunks ----
