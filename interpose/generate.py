@@ -17,7 +17,7 @@ import re
 import sys
 
 OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
-               'memory unseen reset graph shadow execute').split()
+               'memory unseen reset graph node register shadow execute').split()
 OPERAND_KINDS = 'tensor filter sequence limits'.split()
 PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed device '
                  'scalar workspace workspace_bytes reserve reserve_bytes host lengths '
@@ -227,6 +227,13 @@ class Entry:
             self.library == 'cudart' and (
                 self.of_kind('written') or
                 self.name.startswith('cudaMem') and self.of_kind('everything')))
+
+    def is_launch(self):
+        """Launches a kernel of the program's, or tells a graph to, or tells
+        the runtime of one."""
+        return self.kind in ('node', 'register') or any(
+            p.name == 'args' and p.ctype == 'void **'
+            for p in self.parameters)
 
     def leaves(self):
         """Writes memory besides its operands' and its vectors'."""
@@ -697,6 +704,34 @@ def whole_probe(e):
         '}', '']
 
 
+def kernel_probe(e):
+    """What stands around a launch where the rules declare kernels."""
+    if e.kind == 'register':
+        return [
+            f'static {join(e.ctype, f"kernel_{e.name}")}({e.declaration()}) {{',
+            f'  sdg_kernel_register({e.parameters[3].name});',
+            f'  TAIL return REAL({e.name}, {e.prototype})({e.arguments()});',
+            '}', '']
+    if e.kind == 'node':
+        params = e.parameters[-1].name
+        return [
+            f'static {join(e.ctype, f"kernel_{e.name}")}({e.declaration()}) {{',
+            f'  if ({params} &&',
+            f'      sdg_kernel_node(SDG_ENTRY_{e.name}, {params}->func,',
+            '                      __builtin_return_address(0)))',
+            '    return cudaErrorLaunchFailure;',
+            f'  TAIL return REAL({e.name}, {e.prototype})({e.arguments()});',
+            '}', '']
+    return [
+        f'static {join(e.ctype, f"kernel_{e.name}")}({e.declaration()}) {{',
+        f'  {fill_of(e)}', '  int result;',
+        f'  if (sdg_kernel_capture(SDG_ENTRY_{e.name}, &all,',
+        '                         __builtin_return_address(0), &result))',
+        f'    return ({e.ctype})result;',
+        f'  TAIL return REAL({e.name}, {e.prototype})({e.arguments()});',
+        '}', '']
+
+
 def product(e):
     """Fills in sdg_gemm_t from an entry's arguments."""
     members = LT_MEMBERS if e.library == 'cublasLt' else MEMBERS
@@ -1154,7 +1189,8 @@ def probes_c(entries):
            '#include <nccl.h>', '#include <stdlib.h>', '',
            '/* Nothing of ours is found through the global offset table. */',
            '#pragma GCC visibility push(hidden)',
-           '#include "interpose/capture.h"', '#include "interpose/graph/execute.h"',
+           '#include "interpose/capture.h"', '#include "interpose/function/kernel.h"',
+           '#include "interpose/graph/execute.h"',
            '#include "interpose/slot.h"',
            '#include "rules/vendor/args.h"', '#include "rules/vendor/writes.h"',
            '#include "src/comm/comm.h"', '#include "src/comm/device_wait.h"', '#include "src/exchange/graph.h"', '#include "src/geometry/hint.h"', '#include "rules/place/label.h"',
@@ -1191,6 +1227,8 @@ def probes_c(entries):
             out += whole_probe(e)
         if e.is_noted():
             out += noted_probe(e)
+        if e.is_launch():
+            out += kernel_probe(e)
     for e in entries:
         out.append(f'extern char sdg_stub_{e.name}[] '
                    '__attribute__((visibility("hidden")));')
@@ -1212,6 +1250,8 @@ def probes_c(entries):
             out.append(f'    .whole = (void *)whole_{e.name},')
         if e.is_noted():
             out.append(f'    .shard = (void *)shard_{e.name},')
+        if e.is_launch():
+            out.append(f'    .kernel = (void *)kernel_{e.name},')
         if e.space:
             out.append('    .space = true,')
         if e.vector_op():

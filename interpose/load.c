@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "interpose/function/function.h"
+#include "interpose/function/kernel.h"
 #include "interpose/loaded.h"
 #include "interpose/real.h"
 #include "interpose/slot.h"
@@ -57,8 +58,10 @@ __attribute__((constructor)) static void constructor(void) {
 
 __attribute__((destructor)) static void destructor(void) {
   if (!sdg_slot_disarmed()) {
-    if (sdg_job_asked())
+    if (sdg_job_asked()) {
       sdg_function_finish();
+      sdg_kernel_finish();
+    }
     sdg_registry_finish();
     sdg_observe_finish();
   }

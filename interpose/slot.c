@@ -2,12 +2,15 @@
 // The jump targets of the entries' stubs, chosen at an entry's first call.
 #include "interpose/slot.h"
 
+#include "interpose/capture.h"
 #include "interpose/function/function.h"
+#include "interpose/function/kernel.h"
 #include "interpose/load.h"
 #include "interpose/real.h"
 #include "rules/file/setup.h"
 #include "rules/observe/inspect.h"
 #include "rules/view/registry.h"
+#include "src/base/options.h"
 #include "src/call/functions.h"
 #include "src/job/job.h"
 #include "src/observe/inspect_record.h"
@@ -66,6 +69,16 @@ static void *refusal(sdg_refusal_t kind) {
   }
 }
 
+// Kernels are registered before the rules are read.
+static bool kernels_declared(int entry) {
+  if (entry == SDG_ENTRY___cudaRegisterFunction)
+    return *sdg_options_get()->rules;
+  sdg_capture_enter();
+  bool declared = sdg_kernel_declared();
+  sdg_capture_leave();
+  return declared;
+}
+
 // Several threads may make an entry's first call at the same time. Each finds
 // the same addresses, and the stores are idempotent, so no lock is needed.
 void *sdg_slot_resolve(unsigned entry, const char *saved) {
@@ -82,6 +95,8 @@ void *sdg_slot_resolve(unsigned entry, const char *saved) {
   bool product = sdg_entry[entry].product != NULL;
   bool captured =
       product ? sdg_registry_may_multiply() : sdg_registry_watches() != 0;
+  bool kernels = sdg_entry[entry].kernel && sdg_job_asked() &&
+                 !sdg_slot_disarmed() && kernels_declared((int)entry);
   bool armed = !sdg_slot_disarmed() || (ops_kept && is_op((int)entry));
   if (sdg_entry[entry].probe && captured && armed) {
     sdg_load_watch_fork();
@@ -102,6 +117,10 @@ void *sdg_slot_resolve(unsigned entry, const char *saved) {
     sdg_load_watch_fork();
     target = sdg_entry[entry].whole;
   }
+  if (kernels) {
+    sdg_load_watch_fork();
+    target = sdg_entry[entry].kernel;
+  }
   atomic_store_explicit(&sdg_slot[entry], target, memory_order_release);
   return target;
 }
@@ -121,6 +140,7 @@ static void disarm(bool keeps_ops) {
       replace(entry, sdg_entry[entry].probe, real);
     replace(entry, sdg_entry[entry].whole, real);
     replace(entry, sdg_entry[entry].shard, real);
+    replace(entry, sdg_entry[entry].kernel, real);
   }
   if (!keeps_ops)
     sdg_function_disarm();

@@ -48,10 +48,12 @@ typedef enum sdg_refusal {
 /* One entry; generated from entries.def. */
 typedef struct sdg_entry {
   const char *name;
-  void *stub;  /* the function that libsundog.so exports */
-  void *probe; /* NULL: no op uses the entry */
-  void *whole; /* the probe in the whole view; NULL: the same */
-  void *shard; /* the probe in the shard view; NULL: `probe` */
+  void *stub;   /* the function that libsundog.so exports */
+  void *probe;  /* NULL: no op uses the entry */
+  void *whole;  /* the probe in the whole view; NULL: the same */
+  void *shard;  /* the probe in the shard view; NULL: `probe` */
+  void *kernel; /* the probe of a launch where the rules have kernels to split;
+                   NULL: it launches nothing */
   /* Reads the struct sdg_args_ of a call on vectors; NULL for other entries. */
   void (*vector)(const void *args, sdg_vector_t *out);
   /* Says from the struct sdg_args_ what a call writes besides vectors and

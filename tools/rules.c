@@ -178,7 +178,8 @@ static void section_print(const sdg_section_t *section,
 }
 
 static void function_print(const sdg_function_t *function) {
-  printf("  [function %s]", function->name);
+  printf("  [%s %s]", function->is_kernel ? "kernel" : "function",
+         function->name);
   if (strcmp(function->name, function->symbol) != 0)
     printf(" symbol %s", function->symbol);
   for (int t = 0; t < function->tensors; t++) {

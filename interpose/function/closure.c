@@ -204,6 +204,40 @@ __attribute__((used)) int sdg_function_left(int version, int actions,
   return CONTINUE_UNWIND;
 }
 
+bool sdg_function_capture(sdg_function_call_t *function, bool *out_refused) {
+  sdg_memory_access_t memory;
+  sdg_call_t call;
+  bool done = true, refused = true, observed = sdg_options_get()->observing;
+  sdg_capture_enter();
+  sdg_status_t status = sdg_function_call_init(function, &call);
+  if (status == SDG_OK) {
+    memory_note(function, &memory, &call);
+    if (observed)
+      sdg_reach_try(&call);
+    done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
+    if (observed)
+      sdg_trace_call(&call, done);
+    refused = done && call.refused;
+    if (done && !refused && call.result) { // of the runtime: no call was made
+      refused = true;
+      status = sdg_fail(SDG_E_CUDA, "%s: %s", function->function->name,
+                        sdg_vendor_text(SDG_STREAM_GIVEN, call.result));
+      sdg_report_fail();
+    }
+  } else {
+    sdg_report_fail();
+  }
+  // The function may have no status to return: later calls of the CUDA runtime
+  // fail, so that nobody takes old values for results.
+  if (refused)
+    (void)sdg_job_fail(status == SDG_OK ? SDG_E_FUNCTION : status);
+  sdg_capture_leave();
+  if (sdg_job_disarmed())
+    sdg_slot_disarm();
+  *out_refused = refused;
+  return done;
+}
+
 // True: the call was carried out, or refused.
 static __attribute__((noinline)) bool capture(closure_t *closure,
                                               result_t *result, void **value) {
@@ -213,41 +247,14 @@ static __attribute__((noinline)) bool capture(closure_t *closure,
                                   .invoke = invoke,
                                   .user = &pending,
                                   .returned = result};
-  sdg_memory_access_t memory;
-  sdg_call_t call;
-  bool done = true, refused = true, observed = sdg_options_get()->observing;
+  bool refused;
   frame_t frame = {closure, innermost, sdg_capture_depth()};
   __asm__ volatile(".cfi_personality 0x1b, sdg_function_left");
   innermost = &frame;
-  sdg_capture_enter();
-  sdg_status_t status = sdg_function_call_init(&function, &call);
-  if (status == SDG_OK) {
-    memory_note(&function, &memory, &call);
-    if (observed)
-      sdg_reach_try(&call);
-    done = sdg_registry_judge(&call) == SDG_VERDICT_DONE;
-    if (observed)
-      sdg_trace_call(&call, done);
-    refused = done && call.refused;
-    if (done && !refused && call.result) { // of the runtime: no call was made
-      refused = true;
-      status = sdg_fail(SDG_E_CUDA, "%s: %s", closure->function->name,
-                        sdg_vendor_text(SDG_STREAM_GIVEN, call.result));
-      sdg_report_fail();
-    }
-  } else {
-    sdg_report_fail();
-  }
-  if (refused) {
-    // The function may have no status to return: later calls of the CUDA
-    // runtime fail, so that nobody takes old values for results.
-    (void)sdg_job_fail(status == SDG_OK ? SDG_E_FUNCTION : status);
-    result_refuse(closure, result);
-  }
-  sdg_capture_leave();
+  bool done = sdg_function_capture(&function, &refused);
   innermost = frame.outer;
-  if (sdg_job_disarmed())
-    sdg_slot_disarm();
+  if (refused)
+    result_refuse(closure, result);
   return done;
 }
 
@@ -380,7 +387,8 @@ static const sdg_function_t *declared(const char *symbol) {
   if (sdg_setup_rules(&rules) != SDG_OK)
     return NULL;
   for (int f = 0; f < rules->functions; f++)
-    if (strcmp(rules->function[f].symbol, symbol) == 0)
+    if (!rules->function[f].is_kernel &&
+        strcmp(rules->function[f].symbol, symbol) == 0)
       return &rules->function[f];
   return NULL;
 }
@@ -424,6 +432,8 @@ void sdg_function_finish(void) {
     return;
   for (int f = 0; f < rules->functions; f++) {
     const sdg_function_t *function = &rules->function[f];
+    if (function->is_kernel)
+      continue;
     int index = sdg_function_find(function->symbol);
     bool called = index >= 0 && atomic_load(&found[index]);
     sdg_declared_write(function->name, called ? SDG_DECLARED_CALLED

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "rules/function/call.h"
 #include "src/base/status.h"
 
 /* The index of a declared function, -1: none has this name. Calls no function
@@ -39,6 +40,10 @@ void sdg_function_finish(void);
  * sdg_resolve (interpose/arch.inc) has saved them: returns where it goes, the
  * function itself or the closure that may split it. */
 void *sdg_function_probe(unsigned index, const char *saved);
+
+/* Hands a call of a declared function or kernel to the ops. True: it was
+ * carried out or, with *out_refused, refused. */
+bool sdg_function_capture(sdg_function_call_t *function, bool *out_refused);
 
 /* This process is not a rank: calls go to the program's functions. */
 void sdg_function_disarm(void);

@@ -250,7 +250,8 @@ sdg_status_t sdg_drafts_function(const sdg_drafts_t *drafts, int index,
   SDG_TRY(sdg_function_parse(&drafts->function[index], function));
   sdg_location_t location = {drafts->source, function->line};
   for (int i = 0; i < rules->functions; i++)
-    if (strcmp(rules->function[i].symbol, function->symbol) == 0)
+    if (rules->function[i].is_kernel == function->is_kernel &&
+        strcmp(rules->function[i].symbol, function->symbol) == 0)
       return sdg_location_fail(&location, SDG_E_RULES_TWICE,
                                "symbol '%s' is already in line %d",
                                function->symbol, rules->function[i].line);

@@ -87,30 +87,37 @@ static sdg_status_t kind_parse(reader_t *reader, const char *word) {
   return SDG_OK;
 }
 
-// The head of a [function] section.
-static sdg_status_t function_begin(reader_t *reader, sdg_word_t name) {
+// The head of a [function] or [kernel] section.
+static sdg_status_t function_begin(reader_t *reader, int kind,
+                                   sdg_word_t name) {
   const sdg_location_t *location = &reader->location;
   sdg_drafts_t *drafts = reader->drafts;
   if (!name.length)
     return sdg_location_fail(location, SDG_E_RULES_SYNTAX,
-                             "write the function's name: [function NAME]");
+                             kind == KIND_KERNEL
+                                 ? "write a pattern of the kernel's name: "
+                                   "[kernel *NAME*]"
+                                 : "write the function's name: [function "
+                                   "NAME]");
   if (drafts->functions == SDG_SECTIONS_MAX)
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
                              "more than %d functions", SDG_SECTIONS_MAX);
   for (int i = 0; i < drafts->functions; i++)
-    if (sdg_word_is(name, drafts->function[i].name))
-      return sdg_location_fail(location, SDG_E_RULES_TWICE,
-                               "function '%.*s' is already in line %d",
-                               name.length, name.at, drafts->function[i].head);
+    if (drafts->function[i].is_kernel == (kind == KIND_KERNEL) &&
+        sdg_word_is(name, drafts->function[i].name))
+      return sdg_location_fail(
+          location, SDG_E_RULES_TWICE, "%s '%.*s' is already in line %d",
+          kind_names[kind], name.length, name.at, drafts->function[i].head);
   sdg_function_draft_t *draft = &drafts->function[drafts->functions++];
   draft->source = drafts->source;
   draft->head = location->line;
+  draft->is_kernel = kind == KIND_KERNEL;
   snprintf(draft->name, sizeof draft->name, "%.*s", name.length, name.at);
-  reader->kind = KIND_FUNCTION;
+  reader->kind = kind;
   return SDG_OK;
 }
 
-// A line of a [function] section.
+// A line of such a section.
 static sdg_status_t function_add(reader_t *reader, const char *name,
                                  const char *value) {
   sdg_drafts_t *drafts = reader->drafts;
@@ -165,8 +172,8 @@ static sdg_status_t section_begin(reader_t *reader, const char *line) {
     *first = location->line;
     return SDG_OK;
   }
-  if (section == KIND_FUNCTION)
-    return function_begin(reader, name);
+  if (section == KIND_FUNCTION || section == KIND_KERNEL)
+    return function_begin(reader, section, name);
   if (reader->drafts->count == SDG_SECTIONS_MAX)
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
                              "more than %d sections", SDG_SECTIONS_MAX);
@@ -331,8 +338,9 @@ static int pair_read(void *user, const char *section, const char *name,
   if (reader->status != SDG_OK || reader->kind == KIND_SKIPPED)
     return reader->status == SDG_OK;
   sdg_status_t status =
-      reader->kind == KIND_MESH       ? mesh_add(reader, name, value)
-      : reader->kind == KIND_FUNCTION ? function_add(reader, name, value)
+      reader->kind == KIND_MESH ? mesh_add(reader, name, value)
+      : reader->kind == KIND_FUNCTION || reader->kind == KIND_KERNEL
+          ? function_add(reader, name, value)
       : reader->kind == KIND_EXTENTS
           ? sdg_extents_add(&reader->location, name, value,
                             &reader->drafts->extents)

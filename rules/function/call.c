@@ -301,13 +301,14 @@ int sdg_function_alias(const sdg_call_t *call) {
   return -1;
 }
 
-static sdg_status_t integers_read(sdg_function_call_t *io) {
-  for (int a = 0; a < io->function->arguments; a++) {
-    const sdg_argument_t *argument = &io->function->argument[a];
-    io->integer[a] = 0;
+sdg_status_t sdg_function_integers(const sdg_function_t *function,
+                                   void *const *value, int64_t *out_integer) {
+  for (int a = 0; a < function->arguments; a++) {
+    const sdg_argument_t *argument = &function->argument[a];
+    out_integer[a] = 0;
     if (is_integer(argument) &&
-        !integer_get(argument, io->value[a], &io->integer[a]))
-      return sdg_fail(SDG_E_FUNCTION, "%s: '%s' is NULL", io->function->name,
+        !integer_get(argument, value[a], &out_integer[a]))
+      return sdg_fail(SDG_E_FUNCTION, "%s: '%s' is NULL", function->name,
                       argument->name);
   }
   return SDG_OK;
@@ -319,7 +320,8 @@ sdg_status_t sdg_function_call_init(sdg_function_call_t *io_function,
   shape_t *shape;
   int64_t sizes[SDG_ARGUMENTS_MAX] = {0};
   memset(out, 0, sizeof *out);
-  SDG_TRY(integers_read(io_function));
+  SDG_TRY(sdg_function_integers(function, io_function->value,
+                                io_function->integer));
   for (int a = 0; a < function->arguments; a++)
     sizes[a] = function->argument[a].is_size ? io_function->integer[a] : 0;
   // Calls that differ in other numbers have the same tensors.
@@ -328,6 +330,7 @@ sdg_status_t sdg_function_call_init(sdg_function_call_t *io_function,
   out->entry = -1;
   out->family = SDG_FAMILY_FUNCTION;
   out->stream_kind = SDG_STREAM_GIVEN;
+  out->stream = io_function->stream;
   if (function->stream >= 0)
     memcpy(&out->stream, io_function->value[function->stream],
            sizeof out->stream);

@@ -12,6 +12,7 @@ typedef struct sdg_function_call {
   /* value[i] points to argument i as the program gave it: a number, a struct,
    * or an address. */
   void *const *value;
+  const void *stream; /* of a kernel's launch */
   /* Of arguments that are integers, whether given by address or not; others are
    * 0. */
   int64_t integer[SDG_ARGUMENTS_MAX];
@@ -39,6 +40,12 @@ bool sdg_function_passes(const sdg_function_t *function, void *const *value);
  * extent or a stride is not positive, or an address is NULL. */
 sdg_status_t sdg_function_call_init(sdg_function_call_t *io_function,
                                     sdg_call_t *out) SDG_MUST_CHECK;
+
+/* out_integer[i]: argument i, if it is an integer; else 0. SDG_E_FUNCTION if
+ * its address is NULL. */
+sdg_status_t sdg_function_integers(const sdg_function_t *function,
+                                   void *const *value,
+                                   int64_t *out_integer) SDG_MUST_CHECK;
 
 /* The tensor of an operand. */
 int sdg_function_tensor_of(const sdg_function_t *function, int operand);

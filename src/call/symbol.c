@@ -132,3 +132,94 @@ bool sdg_symbol_read(const char *symbol, char *out_name, size_t name_bytes,
   *out = read;
   return true;
 }
+
+// ---- parameters ------------------------------------------------------------
+
+// Behind a type; NULL: it is one that is not read.
+static const char *type_skip(const char *at) {
+  const char *begin;
+  while (*at && strchr("rVKPRO", *at))
+    at++;
+  int bytes = identifier_bytes(at, &begin);
+  if (bytes > 0)
+    at = begin + bytes;
+  else if (at[0] == 'S' && at[1] == 't' && identifier_bytes(at + 2, &begin) > 0)
+    at = begin + identifier_bytes(at + 2, &begin);
+  else if (*at == 'S' || *at == 'T')
+    at = substitution_skip(at);
+  else if (*at == 'N' || *at == 'F')
+    return arguments_skip(at);
+  else
+    return islower((unsigned char)*at) && *at != 'u' ? at + 1 : NULL;
+  return at && *at == 'I' ? arguments_skip(at) : at;
+}
+
+// Number `index` of a template's arguments; NULL: it is no type, or not known.
+static const char *template_argument(const sdg_symbol_t *symbol, int index) {
+  const char *at = symbol->identifier + symbol->identifier_bytes;
+  if (!symbol->is_template)
+    return NULL;
+  for (at++; at && *at != 'E' && index > 0; index--)
+    at = *at == 'L' ? literal_skip(at + 1) : type_skip(at);
+  return at && *at != 'E' && *at != 'L' && type_skip(at) ? at : NULL;
+}
+
+static const char *qualifiers_skip(const char *at) {
+  while (*at == 'r' || *at == 'V' || *at == 'K')
+    at++;
+  return at;
+}
+
+// Behind qualifiers; what a template's parameter stands for.
+static const char *type_begin(const sdg_symbol_t *symbol, const char *at) {
+  at = qualifiers_skip(at);
+  int index = 0;
+  if (*at != 'T')
+    return at;
+  if (at[1] != '_') {
+    if (!isdigit((unsigned char)at[1]) || at[2] != '_')
+      return NULL;
+    index = at[1] - '0' + 1;
+  }
+  at = template_argument(symbol, index);
+  return at ? qualifiers_skip(at) : NULL;
+}
+
+static void number_read(const char *at, sdg_parameter_t *out) {
+  static const char letters[] = "bachstijlmxyfd";
+  static const char bytes[] = {1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 8, 8, 4, 8};
+  const char *letter = at && *at ? strchr(letters, *at) : NULL;
+  if (!letter)
+    return;
+  out->kind = *at == 'f' || *at == 'd' ? 'f' : 'i';
+  out->bytes = bytes[letter - letters];
+}
+
+static sdg_parameter_t parameter_read(const sdg_symbol_t *symbol,
+                                      const char *at) {
+  sdg_parameter_t read = {.is_known = false};
+  at = type_begin(symbol, at);
+  if (!at)
+    return read;
+  read.is_address = *at == 'P' || *at == 'R';
+  number_read(read.is_address ? type_begin(symbol, at + 1) : at, &read);
+  read.is_known = read.is_address || read.kind;
+  return read;
+}
+
+int sdg_symbol_parameters(const sdg_symbol_t *symbol, int room,
+                          sdg_parameter_t *out) {
+  const char *at = symbol->end;
+  int count = 0;
+  if (symbol->is_template) // what it returns
+    at = type_skip(at);
+  if (at && strcmp(at, "v") == 0)
+    return 0;
+  for (; at && *at; count++) {
+    if (count == room)
+      return -1;
+    out[count] = parameter_read(symbol, at);
+    at = type_skip(at);
+  }
+  return at && count > 0 ? count : -1;
+}

@@ -22,4 +22,18 @@ typedef struct sdg_symbol {
 bool sdg_symbol_read(const char *symbol, char *out_name, size_t name_bytes,
                      sdg_symbol_t *out);
 
+/* What a symbol tells of a parameter. */
+typedef struct sdg_parameter {
+  bool is_known;
+  bool is_address;
+  char kind; /* of the number, or of those at the address: 'i' an integer, 'f'
+                floating; 0: it is none, or not known */
+  int bytes; /* of such a number */
+} sdg_parameter_t;
+
+/* The parameters of the function; returns their number, -1 if the symbol does
+ * not tell it or they are more than `room`. */
+int sdg_symbol_parameters(const sdg_symbol_t *symbol, int room,
+                          sdg_parameter_t *out);
+
 #endif

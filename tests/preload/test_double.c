@@ -7,11 +7,14 @@
 // (pass,                         and ask again the next time), or the
 // cudnnStatus_t of                         a call that sundog carried out
 //   SDG_DOUBLE_BROKEN=1   the job has failed
+//   SDG_DOUBLE_KERNELS=1  the rules declare kernels
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "interpose/function/function.h"
+#include "interpose/function/kernel.h"
+#include "interpose/slot.h"
 #include "interpose/symbol.h"
 #include "rules/file/setup.h"
 #include "rules/graph/chain/clock.h"
@@ -420,6 +423,29 @@ void *sdg_watch_called(unsigned number, const uint64_t *integer,
   fprintf(stderr, "watches %s %d %g\n", name, (int)integer[0],
           (double)(integer != stack) * 0.5);
   return sdg_symbol_next(name);
+}
+
+bool sdg_kernel_declared(void) {
+  return setting("SDG_DOUBLE_KERNELS")[0];
+}
+
+bool sdg_kernel_capture(int entry, const void *args, const void *caller,
+                        int *out_result) {
+  (void)args, (void)caller, (void)out_result;
+  fprintf(stderr, "launches by %s\n", sdg_entry[entry].name);
+  return false;
+}
+
+bool sdg_kernel_node(int entry, const void *kernel, const void *caller) {
+  (void)entry, (void)kernel, (void)caller;
+  return false;
+}
+
+void sdg_kernel_register(const char *symbol) {
+  fprintf(stderr, "registers %s\n", symbol);
+}
+
+void sdg_kernel_finish(void) {
 }
 
 void *sdg_function_resolve(unsigned index) {

@@ -18,13 +18,13 @@ example() {
     here && /^```/ { on = !on; next } here && on' "$page"
 }
 
-# function_keys: those of [function].
+# function_keys: those of [function], and the one of [kernel].
 function_keys() {
   sed -n '/^### `\[function/,/^### `\[shard/s/^#### `\([a-z]*\)`$/\1/p' "$page"
 }
 # A section with every key that the example does not have.
 function_section() {
-  echo '[function f]'
+  if grep -q '^grid' lines; then echo '[kernel f]'; else echo '[function f]'; fi
   cat lines
   grep -q '^arguments' lines ||
     echo 'arguments = in u, in v, in f, out w, out total, int rows, int columns, int row0'
@@ -34,13 +34,13 @@ function_section() {
   }
   grep -Eq '^(dims|arguments)' lines || echo 'dims = H W'
   grep -q '^reach' lines || echo 'reach = 0'
-  grep -Eq 'stream' lines || echo 'stream = none'
+  grep -Eq 'stream|grid' lines || echo 'stream = none'
   printf '[shard x]\nsplit = H:y\nview = shard\n[mesh]\ny = 2\nx = 2\n'
 }
 
 every_example_of_a_function_is_taken() {
   local key
-  [ "$(function_keys | wc -l)" = 12 ]
+  [ "$(function_keys | wc -l)" = 13 ]
   while read -r key; do
     example "$key" >lines
     grep -q "^$key *=" lines

@@ -204,6 +204,8 @@ static sdg_status_t functions_note(launch_t *launch, const sdg_rules_t *rules) {
   SDG_TRY(SDG_ALLOCATE(launch->function_name, rules->functions + 1,
                        "names of functions"));
   for (int f = 0; launch->asked && f < rules->functions; f++) {
+    if (rules->function[f].is_kernel) // found by the CUDA runtime
+      continue;
     char *name = strdup(rules->function[f].symbol);
     if (!name)
       return sdg_fail(SDG_E_NO_MEMORY, "names of functions");

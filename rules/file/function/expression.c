@@ -116,7 +116,7 @@ sdg_status_t sdg_expression_parse(const sdg_location_t *location,
   return peek(&p) ? syntax_fail(&p, "a sign is missing") : SDG_OK;
 }
 
-static bool apply(char op, int64_t a, int64_t b, int64_t *out) {
+static bool apply(char op, int64_t a, int64_t b, bool up, int64_t *out) {
   switch (op) {
   case '+':
     return !__builtin_add_overflow(a, b, out);
@@ -127,13 +127,13 @@ static bool apply(char op, int64_t a, int64_t b, int64_t *out) {
   default:
     if (b == 0 || (a == INT64_MIN && b == -1))
       return false;
-    *out = a / b;
+    *out = a / b + (up && a % b != 0 && (a < 0) == (b < 0));
     return true;
   }
 }
 
-bool sdg_expression_value(const sdg_expression_t *expression,
-                          const int64_t *argument, int64_t *out) {
+static bool evaluate(const sdg_expression_t *expression,
+                     const int64_t *argument, bool up, int64_t *out) {
   int64_t stack[SDG_EXPRESSION_STEPS];
   int top = 0;
   for (int i = 0; i < expression->steps; i++) {
@@ -144,12 +144,22 @@ bool sdg_expression_value(const sdg_expression_t *expression,
       stack[top++] = argument[step->number];
     } else {
       top--;
-      if (!apply(step->op, stack[top - 1], stack[top], &stack[top - 1]))
+      if (!apply(step->op, stack[top - 1], stack[top], up, &stack[top - 1]))
         return false;
     }
   }
   *out = stack[0];
   return top == 1;
+}
+
+bool sdg_expression_value(const sdg_expression_t *expression,
+                          const int64_t *argument, int64_t *out) {
+  return evaluate(expression, argument, false, out);
+}
+
+bool sdg_expression_ceiling(const sdg_expression_t *expression,
+                            const int64_t *argument, int64_t *out) {
+  return evaluate(expression, argument, true, out);
 }
 
 int sdg_expression_argument(const sdg_expression_t *expression) {

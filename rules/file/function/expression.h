@@ -37,6 +37,9 @@ sdg_status_t sdg_expression_parse(const sdg_location_t *location,
  * False if it divides by zero or overflows. */
 bool sdg_expression_value(const sdg_expression_t *expression,
                           const int64_t *argument, int64_t *out);
+/* The same with positive quotients rounded up. */
+bool sdg_expression_ceiling(const sdg_expression_t *expression,
+                            const int64_t *argument, int64_t *out);
 
 /* The one argument that the expression names, whatever how often; -1: none, -2:
  * several. */

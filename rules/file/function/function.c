@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a [function] section: its lines, then their values.
+// Reads a [function] or [kernel] section: its lines, then their values.
 #include "rules/file/function/function.h"
 
 #include <stdio.h>
@@ -69,7 +69,8 @@ static sdg_status_t required(const sdg_function_draft_t *draft, int key) {
   return draft->value[key]
              ? SDG_OK
              : sdg_location_fail(&location, SDG_E_RULES_SYNTAX,
-                                 "function '%s' has no '%s =' line",
+                                 "%s '%s' has no '%s =' line",
+                                 draft->is_kernel ? "kernel" : "function",
                                  draft->name, sdg_function_key_name[key]);
 }
 
@@ -229,6 +230,36 @@ static sdg_status_t stream_parse(const sdg_function_draft_t *draft,
   return SDG_OK;
 }
 
+// What a launch says by itself, and what only a launch has.
+static sdg_status_t kernel_check(const sdg_function_draft_t *draft,
+                                 const sdg_function_t *function) {
+  static const int of_functions[] = {SDG_FUNCTION_LIBRARY, SDG_FUNCTION_SYMBOL,
+                                     SDG_FUNCTION_STREAM};
+  sdg_location_t location;
+  for (int k = 0; k < 3; k++)
+    if (*value_of(draft, of_functions[k], &location))
+      return sdg_location_fail(&location, SDG_E_RULES_VALUE,
+                               "'%s' is a key of [function]: a kernel is found "
+                               "by its name, and its launch has a stream",
+                               sdg_function_key_name[of_functions[k]]);
+  (void)value_of(draft, SDG_FUNCTION_RESULT, &location);
+  if (function->returned.number.bytes)
+    return sdg_location_fail(&location, SDG_E_RULES_VALUE,
+                             "a kernel returns nothing");
+  (void)value_of(draft, SDG_FUNCTION_ARGUMENTS, &location);
+  for (int a = 0; a < function->arguments; a++) {
+    const sdg_argument_t *argument = &function->argument[a];
+    if (argument->use == SDG_ARGUMENT_STREAM || argument->by_reference)
+      return sdg_location_fail(
+          &location, SDG_E_RULES_VALUE,
+          argument->by_reference
+              ? "'%s': a kernel has no numbers of the host by address"
+              : "'%s': a kernel has no argument that is a stream",
+          argument->name);
+  }
+  return SDG_OK;
+}
+
 static bool depends_on(const sdg_function_t *function, int argument) {
   for (int t = 0; t < function->tensors; t++)
     for (int i = 0; i < function->tensor[t].dims; i++) {
@@ -253,7 +284,7 @@ static sdg_status_t function_check(const sdg_location_t *location,
   }
   if (!writes)
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
-                             "function '%s' writes no tensor", function->name);
+                             "'%s' writes no tensor", function->name);
   for (int a = 0; a < function->arguments; a++)
     if ((function->argument[a].use == SDG_ARGUMENT_OUT ||
          function->argument[a].use == SDG_ARGUMENT_INOUT) &&
@@ -307,7 +338,8 @@ sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
   sdg_location_t location, head = {draft->source, draft->head};
   sdg_dim_t dim[SDG_FUNCTION_DIMS];
   int dims;
-  *out = (sdg_function_t){.line = draft->head, .stream = -1};
+  *out = (sdg_function_t){
+      .is_kernel = draft->is_kernel, .line = draft->head, .stream = -1};
   for (int d = 0; d < SDG_DIM_COUNT; d++)
     out->reach[d] = SDG_REACH_UNSAID;
   snprintf(out->name, sizeof out->name, "%s", draft->name);
@@ -335,7 +367,13 @@ sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
   SDG_TRY(sdg_results_parse(&location, text, out));
   SDG_TRY(yes_parse(draft, SDG_FUNCTION_COPY, &out->copies));
   SDG_TRY(yes_parse(draft, SDG_FUNCTION_PURE, &out->pure));
-  SDG_TRY(stream_parse(draft, out));
+  SDG_TRY(draft->is_kernel ? kernel_check(draft, out)
+                           : stream_parse(draft, out));
+  text = value_of(draft, SDG_FUNCTION_GRID, &location);
+  if (*text && !draft->is_kernel)
+    return sdg_location_fail(&location, SDG_E_RULES_VALUE,
+                             "'grid' is a key of [kernel]");
+  SDG_TRY(sdg_grid_parse(&location, text, out));
   for (int a = 0; a < out->arguments; a++)
     out->argument[a].is_size = depends_on(out, a);
   return function_check(&head, out);

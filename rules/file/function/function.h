@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of the program's own, as the [function] sections of a rules file
- * describe them: what their arguments are, over which tensors they work, and
- * how far an element of a result sees.
+/* Functions and kernels of the program's own, as the [function] and [kernel]
+ * sections of a rules file describe them: what their arguments are, over which
+ * tensors they work, and how far an element of a result sees.
  *
- * A function is an op with a window of 2 reach + 1 elements and stride 1. */
+ * A function is an op with a window of 2 reach + 1 elements and stride 1. A
+ * kernel is a function whose launch has a grid. */
 #ifndef SDG_RULES_FILE_FUNCTION_FUNCTION_H
 #define SDG_RULES_FILE_FUNCTION_FUNCTION_H
 
@@ -86,7 +87,19 @@ typedef enum sdg_function_combine {
   SDG_FUNCTION_MEAN, /* by the number of elements that each rank has */
 } sdg_function_combine_t;
 
+/* What of a kernel's launch follows the extents. Dimensions are x, y, z. */
+enum { SDG_GRID_DIMS = 3 };
+typedef struct sdg_grid {
+  bool said[SDG_GRID_DIMS];
+  sdg_expression_t blocks[SDG_GRID_DIMS]; /* quotients are rounded up, or down
+                                             where the program's are */
+  unsigned looped; /* bits of arguments whose extents the kernel covers with
+                      every grid */
+} sdg_grid_t;
+
 typedef struct sdg_function {
+  bool is_kernel; /* `symbol` is then a pattern of names, and it has no
+                     `library` */
   char name[SDG_FUNCTION_NAME_BYTES];    /* of the section */
   char symbol[SDG_FUNCTION_NAME_BYTES];  /* in the library */
   char library[SDG_FUNCTION_NAME_BYTES]; /* a pattern of file names; "": any */
@@ -119,9 +132,10 @@ typedef struct sdg_function {
   bool pure;    /* it may be called several times in place of once */
   int stream;   /* the argument; -1: none */
   bool on_host; /* no stream: it has computed when it returns */
+  sdg_grid_t grid;
 } sdg_function_t;
 
-/* The keys of a [function] section. */
+/* The keys of a [function] or [kernel] section. */
 typedef enum sdg_function_key {
 #define SDG_RULES_FUNCTION_KEY(name, key, value, otherwise, view, example,     \
                                meaning)                                        \
@@ -134,6 +148,7 @@ extern const char *const sdg_function_key_name[SDG_FUNCTION_KEY_COUNT];
 /* A section as text. A key of several lines has them joined by commas
  * (arguments) or semicolons (tensor). */
 typedef struct sdg_function_draft {
+  bool is_kernel;
   char name[SDG_FUNCTION_NAME_BYTES];
   const char *source;
   int head;                            /* the line of [function] */
@@ -184,6 +199,20 @@ sdg_status_t sdg_results_parse(const sdg_location_t *location, const char *text,
                                sdg_function_t *io) SDG_MUST_CHECK;
 /* The most ghosts on one side that a tensor has in a dimension. */
 int64_t sdg_function_ghosts(const sdg_function_t *function, sdg_dim_t dim);
+/* "y: rows / 8, x: columns / 32, loop: planes" */
+sdg_status_t sdg_grid_parse(const sdg_location_t *location, const char *text,
+                            sdg_function_t *io) SDG_MUST_CHECK;
+/* Whether the launch is said to follow the value of an argument. */
+bool sdg_grid_follows(const sdg_grid_t *grid, int argument);
+/* Whether the section says how the launch follows an extent in `dim`, which
+ * differs on the pieces of section `section`. */
+sdg_status_t sdg_grid_check_split(const sdg_location_t *location,
+                                  const sdg_function_t *function,
+                                  const char *section,
+                                  sdg_dim_t dim) SDG_MUST_CHECK;
+/* For sdg_expression_parse: the index of an argument that is an integer, -1 for
+ * another. `user` is the function. */
+int sdg_argument_find_integer(const void *user, sdg_word_t name);
 /* The argument with this name, -1 if there is none. */
 int sdg_function_argument(const sdg_function_t *function, sdg_word_t name);
 /* The type that a word of C names: "unsigned", "size_t", "double". False for

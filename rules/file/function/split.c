@@ -172,6 +172,8 @@ static sdg_status_t reach_check(const sdg_location_t *location,
     return SDG_OK;
   if (sdg_function_ghosts(function, dim) == 0)
     SDG_TRY(offsets_check(location, function, dim));
+  if (function->is_kernel)
+    SDG_TRY(sdg_grid_check_split(location, function, section, dim));
   for (int t = 0; t < function->tensors && view != SDG_VIEW_WHOLE; t++)
     SDG_TRY(ghosts_check(location, function, section, t, dim));
   return sdg_function_ghosts(function, dim) > 0

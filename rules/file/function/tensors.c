@@ -8,8 +8,7 @@
 #include "rules/file/function/function.h"
 #include "rules/file/value.h"
 
-// An argument whose value an extent may use.
-static int integer_find(const void *user, sdg_word_t name) {
+int sdg_argument_find_integer(const void *user, sdg_word_t name) {
   const sdg_function_t *function = user;
   int index = sdg_function_argument(function, name);
   if (index < 0)
@@ -93,8 +92,8 @@ static sdg_status_t extent_parse(const sdg_location_t *location,
                              "%s is no dimension of a function's tensor: those "
                              "are N C D H W",
                              sdg_dim_name(io->dim[d]));
-  return sdg_expression_parse(location, item, integer_find, function,
-                              &io->extent[io->dims++]);
+  return sdg_expression_parse(location, item, sdg_argument_find_integer,
+                              function, &io->extent[io->dims++]);
 }
 
 // "[]" or "[3]": a number of elements that no dimension names.
@@ -137,8 +136,8 @@ static sdg_status_t strides_parse(const sdg_location_t *location,
   sdg_word_t item;
   int count = 0;
   while (item_next(&text, &item) && count < io->dims)
-    SDG_TRY(sdg_expression_parse(location, item, integer_find, function,
-                                 &io->stride[count++]));
+    SDG_TRY(sdg_expression_parse(location, item, sdg_argument_find_integer,
+                                 function, &io->stride[count++]));
   if (count != io->dims || item_next(&text, &item))
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
                              "a tensor of %d extents needs as many strides",

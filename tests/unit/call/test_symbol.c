@@ -68,10 +68,67 @@ START_TEST(changed_symbols_are_read_within_their_bounds) {
         char *symbol = strdup(right[r]), name[1024];
         sdg_symbol_t parts;
         symbol[at] = (char)c; // 0 cuts
-        if (at < length && sdg_symbol_read(symbol, name, sizeof name, &parts))
+        if (at < length && sdg_symbol_read(symbol, name, sizeof name, &parts)) {
+          sdg_parameter_t parameter[6];
           REQUIRE(parts.end >= symbol && parts.end <= symbol + strlen(symbol));
+          REQUIRE(sdg_symbol_parameters(&parts, 6, parameter) <= 6);
+        }
         free(symbol);
       }
+  }
+}
+END_TEST
+
+// "P4f": the address of numbers of 4 bytes that are floating; "?": not known.
+static void described(const char *symbol, char *out) {
+  char name[64];
+  sdg_symbol_t parts;
+  sdg_parameter_t parameter[7];
+  *out = '\0';
+  ck_assert(sdg_symbol_read(symbol, name, sizeof name, &parts));
+  int count = sdg_symbol_parameters(&parts, 7, parameter);
+  if (count < 0)
+    strcpy(out, "-");
+  for (int i = 0; i < count; i++) {
+    const sdg_parameter_t *p = &parameter[i];
+    char item[8];
+    if (!p->is_known)
+      strcpy(item, "?");
+    else
+      snprintf(item, sizeof item, "%s%.*s%c", p->is_address ? "P" : "",
+               p->kind ? 1 : 0, &"012345678"[p->bytes],
+               p -> kind ? p -> kind : '*');
+    strcat(out, i ? " " : "");
+    strcat(out, item);
+  }
+}
+
+START_TEST(parameters_are_counted_and_told) {
+  static const struct {
+    const char *symbol, *parameters;
+  } rows[] = {
+      {"_Z1fv", ""},
+      {"_Z1fPKfPfiidlb", "P4f P4f 4i 4i 8f 8i 1i"},
+      {"_Z1fPKfS0_Pd", "P4f ? P8f"},
+      {"_Z2ttIdEvPKT_PS0_i", "P8f P* 4i"},
+      {"_Z1fIfLi3EdEvPT_T1_PKT1_", "P4f 8f P8f"},
+      {"_Z1fILi3EfEvPT_PT0_", "P* P4f"},
+      {"_ZN3foo2stENS_1AEPf", "? P4f"},
+      {"_Z1fSt4pairIifEPS_IdE", "? P*"},
+      {"_Z1fP7double2PPfPv", "P* P* P*"},
+      {"_Z1fPFvicEi", "P* 4i"},
+      {"_Z1fIiEvT_", "4i"},
+      {"_Z1fiiiiiii", "4i 4i 4i 4i 4i 4i 4i"},
+      {"_Z1fiiiiiiii", "-"},
+      {"_Z1fRA3_f", "-"},
+      {"_Z1fiz", "4i ?"},
+      {"_Z1f", "-"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char text[128];
+    described(rows[i].symbol, text);
+    ck_assert_msg(strcmp(text, rows[i].parameters) == 0, "%s: %s",
+                  rows[i].symbol, text);
   }
 }
 END_TEST
@@ -81,6 +138,7 @@ int main(void) {
   TCase *cases = tcase_create("symbol");
   tcase_add_test(cases, a_name_has_its_namespaces_and_no_arguments);
   tcase_add_test(cases, what_is_no_name_is_left);
+  tcase_add_test(cases, parameters_are_counted_and_told);
   tcase_add_test(cases, changed_symbols_are_read_within_their_bounds);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
