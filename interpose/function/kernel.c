@@ -28,8 +28,7 @@
 
 bool sdg_kernel_declared(void) {
   const sdg_rules_t *rules;
-  if (!*sdg_options_get()->rules || sdg_setup_rules(&rules) != SDG_OK ||
-      rules->view != SDG_VIEW_SHARD)
+  if (!*sdg_options_get()->rules || sdg_setup_rules(&rules) != SDG_OK)
     return false;
   for (int f = 0; f < rules->functions; f++)
     if (rules->function[f].is_kernel)
@@ -290,17 +289,28 @@ static bool refuse(sdg_status_t status, int *out_result) {
   return true;
 }
 
+// In the whole view a launch that is not shared runs in full, on memory that is
+// up to date. True: it is refused.
+static bool touch(int entry, const void *args, const void *caller,
+                  int *out_result) {
+  *out_result =
+      sdg_setup_is_whole() ? sdg_capture_touch_memory(entry, args, caller) : 0;
+  return *out_result != 0;
+}
+
 bool sdg_kernel_capture(int entry, const void *args, const void *caller,
                         int *out_result) {
   launch_t launch;
   const sdg_function_t *function;
-  if (sdg_capture_is_foreign(caller) || !launch_read(entry, args, &launch))
+  if (sdg_capture_is_foreign(caller))
     return false;
+  if (!launch_read(entry, args, &launch))
+    return touch(entry, args, caller, out_result);
   sdg_status_t status = function_of(launch.kernel, &function);
   if (status != SDG_OK)
     return refuse(status, out_result);
   if (!function || sdg_function_passes(function, launch.value))
-    return false;
+    return touch(entry, args, caller, out_result);
   sdg_memory_access_t memory;
   sdg_invocation_access(entry, args, &memory);
   sdg_function_call_t call = {.function = function,
@@ -311,13 +321,14 @@ bool sdg_kernel_capture(int entry, const void *args, const void *caller,
   bool refused;
   bool done = sdg_function_capture(&call, &refused);
   *out_result = refused ? cudaErrorLaunchFailure : launch.result;
-  return done;
+  return done || touch(entry, args, caller, out_result);
 }
 
 bool sdg_kernel_node(int entry, const void *kernel, const void *caller) {
   const sdg_function_t *function;
   int result;
-  if (sdg_capture_is_foreign(caller) || !kernel)
+  // In the whole view a graph's launches run in full.
+  if (sdg_capture_is_foreign(caller) || !kernel || sdg_setup_is_whole())
     return false;
   sdg_status_t status = function_of(kernel, &function);
   if (status == SDG_OK && function)

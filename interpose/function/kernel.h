@@ -5,8 +5,7 @@
 
 #include <stdbool.h>
 
-/* Whether the rules have a [kernel] section whose launches are split. Reads the
- * rules. */
+/* Whether the rules have a [kernel] section. Reads the rules. */
 bool sdg_kernel_declared(void);
 
 /* The program launches a kernel; arguments as those of sdg_capture. True: the

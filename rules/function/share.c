@@ -17,6 +17,9 @@ typedef struct sharer {
   // Operands that the function finds in scratch: strides that follow from the
   // extents of a piece are not the program's, or rows are images of others.
   bool scratch[SDG_OPERANDS_MAX];
+  // A kernel whose grid is known for the program's extents only: every rank
+  // launches in full, and has new elements where it had old ones.
+  bool in_full;
 } sharer_t;
 
 static bool is_result(const sharer_t *s, int index) {
@@ -189,6 +192,27 @@ static sdg_status_t pieces_check(sharer_t *s, bool *out_fit) {
   return status == SDG_E_NO_MEMORY ? status : SDG_OK;
 }
 
+// Whether the launch of a kernel follows the extents of a piece.
+static bool grid_follows(const sharer_t *s) {
+  const sdg_placement_t *lead = &s->at.placement[0];
+  for (int d = 0; d < lead->dims && s->m.function->is_kernel; d++)
+    if (sdg_placement_splits(lead, d) &&
+        sdg_grid_unsaid(s->m.function,
+                        sdg_dim_at(SDG_FAMILY_FUNCTION, d, lead->dims)) >= 0)
+      return false;
+  return true;
+}
+
+// Some output is not split as the first tensor is.
+static bool any_common(const sharer_t *s) {
+  sdg_axes_t axes = sdg_placement_axes(&s->at.placement[0]);
+  for (int i = 0; i < s->m.call->operands; i++)
+    if (s->m.call->operand[i].is_output && !is_result(s, i) &&
+        sdg_placement_axes(&s->at.placement[i]) != axes)
+      return true;
+  return false;
+}
+
 // *out_why: why every rank makes the call in full; NULL: the ranks share it.
 static sdg_status_t obstacle_find(sharer_t *s, const char **out_why) {
   uint64_t memory = sdg_function_memory(s->m.call);
@@ -205,13 +229,17 @@ static sdg_status_t obstacle_find(sharer_t *s, const char **out_why) {
     return SDG_OK;
   for (int i = 1; i < s->m.call->operands; i++)
     SDG_TRY(other_place(s, i));
-  SDG_TRY(pieces_check(s, &fit));
   reach = any_reach(s);
+  s->in_full = !grid_follows(s);
+  if (!s->in_full)
+    SDG_TRY(pieces_check(s, &fit));
   if (memory & PAGEABLE)
     *out_why = "a result in memory that the CUDA runtime did not allocate";
   else if (memory & OVERLAPS || (memory & SAME && reach))
     *out_why = "a result in the memory of what it sees";
-  else if (any_idle(s)) // what would it return?
+  else if (s->in_full && (reach || any_common(s) || s->m.function->results > 0))
+    *out_why = "`grid` does not say how the launch follows the extents";
+  else if (!s->in_full && any_idle(s)) // what would it return?
     *out_why = "ranks without elements";
   else if (!fit)
     *out_why = "a piece that no arguments describe";
@@ -295,7 +323,9 @@ static sdg_status_t operand_open(sharer_t *s, int index,
 }
 
 static sdg_status_t steps_make(sharer_t *s) {
-  sdg_box_t need = sdg_function_need(s->m.call, &s->at, s->at.rank);
+  sdg_box_t need = s->in_full
+                       ? sdg_operand_box(&s->m.call->operand[0])
+                       : sdg_function_need(s->m.call, &s->at, s->at.rank);
   sdg_function_piece_t *piece;
   SDG_TRY(sdg_function_state_make(&s->m));
   for (int i = 0; i < s->m.call->operands; i++) {
@@ -319,12 +349,17 @@ static sdg_status_t shared_plan(sharer_t *s, sdg_plan_t **out_plan) {
   bool any = false;
   for (int i = 0; i < s->m.call->operands; i++)
     any |= s->scratch[i];
-  SDG_TRY(sdg_plan_create_shared(any ? "extend" : "window",
+  SDG_TRY(sdg_plan_create_shared(s->in_full ? "still"
+                                 : any      ? "extend"
+                                            : "window",
                                  sdg_mesh_ranks(s->at.mesh), &s->m.plan));
   s->m.plan->why =
-      any ? "the function works on copies: strides follow from the "
-            "extents, or rows from beyond the ends"
-          : "the function works on the rank's rows where they lie";
+      s->in_full
+          ? "every rank launches in full, and nothing is moved: the section "
+            "has no `grid`"
+      : any ? "the function works on copies: strides follow from the "
+              "extents, or rows from beyond the ends"
+            : "the function works on the rank's rows where they lie";
   s->m.own = own_box(s, s->at.rank);
   sdg_status_t status = share_fill(s);
   if (status == SDG_OK)

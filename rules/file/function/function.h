@@ -210,6 +210,9 @@ sdg_status_t sdg_grid_check_split(const sdg_location_t *location,
                                   const sdg_function_t *function,
                                   const char *section,
                                   sdg_dim_t dim) SDG_MUST_CHECK;
+/* The first argument that an extent in `dim` depends on and of which `grid`
+ * says nothing; -1: the launch follows the extents in `dim`. */
+int sdg_grid_unsaid(const sdg_function_t *function, sdg_dim_t dim);
 /* For sdg_expression_parse: the index of an argument that is an integer, -1 for
  * another. `user` is the function. */
 int sdg_argument_find_integer(const void *user, sdg_word_t name);

@@ -68,23 +68,28 @@ bool sdg_grid_follows(const sdg_grid_t *grid, int argument) {
   return found;
 }
 
-sdg_status_t sdg_grid_check_split(const sdg_location_t *location,
-                                  const sdg_function_t *function,
-                                  const char *section, sdg_dim_t dim) {
+int sdg_grid_unsaid(const sdg_function_t *function, sdg_dim_t dim) {
   for (int t = 0; t < function->tensors; t++)
     for (int i = 0; i < function->tensor[t].dims; i++) {
       int argument = sdg_expression_argument(&function->tensor[t].extent[i]);
-      if (function->tensor[t].dim[i] != dim || argument < 0 ||
-          sdg_grid_follows(&function->grid, argument))
-        continue;
-      return sdg_location_fail(
-          location, SDG_E_RULES_VALUE,
-          "section '%s' splits %s, and `grid` of kernel '%s' does not say how "
-          "the launch follows '%s': write 'grid = y: %s / 8', or 'grid = loop: "
-          "%s' if the kernel covers any number with every grid",
-          section, sdg_dim_name(dim), function->name,
-          function->argument[argument].name, function->argument[argument].name,
-          function->argument[argument].name);
+      if (function->tensor[t].dim[i] == dim && argument >= 0 &&
+          !sdg_grid_follows(&function->grid, argument))
+        return argument;
     }
-  return SDG_OK;
+  return -1;
+}
+
+sdg_status_t sdg_grid_check_split(const sdg_location_t *location,
+                                  const sdg_function_t *function,
+                                  const char *section, sdg_dim_t dim) {
+  int argument = sdg_grid_unsaid(function, dim);
+  if (argument < 0)
+    return SDG_OK;
+  const char *name = function->argument[argument].name;
+  return sdg_location_fail(
+      location, SDG_E_RULES_VALUE,
+      "section '%s' splits %s, and `grid` of kernel '%s' does not say how the "
+      "launch follows '%s': write 'grid = y: %s / 8', or 'grid = loop: %s' if "
+      "the kernel covers any number with every grid",
+      section, sdg_dim_name(dim), function->name, name, name, name);
 }
