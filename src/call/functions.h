@@ -33,7 +33,7 @@ typedef struct sdg_functions {
 
 /* The same for watched functions: the slots keep their first targets, so that
  * every call goes to the routine. */
-#define SDG_WATCHED_TABLE "sundog_watched"
+#define SDG_WATCHED_TABLE   "sundog_watched"
 #define SDG_WATCHED_ROUTINE "sundog_watch"
 enum { SDG_WATCHED_MAX = 4096 };
 

@@ -268,7 +268,8 @@ X
 }
 inspect_shows_the_tensors_of_cudnn() {
   gcc "${flags[@]}" -o mixed "$clients/mixed.c" "$libraries/libwave.so" \
-    "$host/libcudart.so.13" "$host/libcudnn.so.9" -Wl,-rpath,"$libraries"
+    "$host/libcudart.so.13" "$host/libcudnn.so.9" "$host/libcublas.so.13" \
+    -Wl,-rpath,"$libraries"
   run 0 "$sundog" inspect --device host -n 2 -o mixed.rules -- ./mixed 16 0
   functions >list
   grep -q '^ 3 wave_shift of libwave.so 1: tensor 1x1x16x9 2: tensor 1x1x16x9 3: rows 16 4: columns 9' list

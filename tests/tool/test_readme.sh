@@ -46,10 +46,10 @@ losses_agree() {
 program() { LD_LIBRARY_PATH=$host "$clients/$1" "${@:2}"; }
 
 every_block_of_rules_is_run_here() {
-  # tests/clients/nets/check runs `up`, the two layers; the second `field`, of a
-  # function, is that of tests/clients/functions/check.
+  # tests/clients/nets/check runs `up`, the two layers; the second `field` and
+  # `heat`, of functions, are read by tests/clients/functions/check.
   heads | tr '\n' ' ' >found
-  echo -n 'head field up field attention tokens decoder field image ' >right
+  echo -n 'head field up field attention tokens decoder field heat image ' >right
   run 0 diff right found
 }
 the_fields_of_the_commands_are_cut_and_joined() {
