@@ -12,7 +12,6 @@
 
 void sdg_observe_begin(const sdg_call_t *call,
                        bool (*knows)(const sdg_call_t *call)) {
-  sdg_run_record_begin();
   sdg_inspect_call(call, knows);
   if (sdg_values_wanted_of(call))
     sdg_values_begin(call);

@@ -10,6 +10,7 @@
 #include "rules/file/setup.h"
 #include "rules/memory/kept_slot.h"
 #include "rules/memory/memory.h"
+#include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
 #include "rules/place/label.h"
 #include "rules/place/op.h"
@@ -103,6 +104,8 @@ static sdg_status_t program_check(const char *entry_name,
 static sdg_status_t judge(sdg_call_t *call, bool *out_done) {
   const sdg_rules_t *rules;
   *out_done = false;
+  if (sdg_options_get()->observing)
+    sdg_run_record_begin();
   sdg_status_t status = sdg_setup_rules(&rules);
   if (status != SDG_OK)
     return sdg_options_get()->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK : status;

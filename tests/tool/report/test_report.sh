@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
 here=$(realpath -s "$(dirname "$0")") host=$(dirname "$(realpath "$3")")
-clients=$(realpath "$4")
+clients=$(realpath "$4") cuda=$5
 bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
@@ -78,6 +78,33 @@ assert path["complete"]
 assert sum(path["rank_ns"]) == sum(end - begin for _, begin, end in path["segments"])
 for (_, _, end), (_, begin, _) in zip(path["segments"], path["segments"][1:]):
     assert begin == end
+PY
+}
+calls_of_functions_have_their_times() {
+  local examples
+  examples=$(realpath "$here/../../../examples")
+  gcc -O1 -fPIC -shared -o libshallow.so "$examples/libshallow.c" -lm
+  gcc -O1 -isystem "$cuda/include" -Wno-deprecated-declarations -o flow \
+    "$examples/shallow.c" ./libshallow.so "$host/libcudart.so.13" \
+    "$host/libcudnn.so.9" -lm -Wl,-rpath,"$PWD"
+  run 0 "$sundog" run -n 1 --device host -- ./flow --sample h.npy
+  run 0 "$sundog" split -n 3 h.npy
+  run 0 "$sundog" run -n 3 --device host --view shard \
+    --rules "$examples/shallow.rules" --record kept -- \
+    ./flow 'h.{rank}.npy' 'end.{rank}.npy' 20
+  json run.json
+  python3 - run.json <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+whole = run["facts"]["seconds"] * 1e9
+assert len(run["kinds"]) == 4, run["kinds"]
+for kind in run["kinds"]:
+    assert kind["all_calls"] == 60, kind
+    assert 0 < kind["host_ns"] <= 3 * whole, (kind, whole)
+for rank in run["ranks"]:
+    assert rank["calls"] == 80, rank
+    assert rank["host_ns"] <= whole and rank["agreed_ns"] <= whole, rank
+    assert 0 <= rank["wait_share"] <= 1, rank
 PY
 }
 a_trace_has_all_events() {
@@ -269,6 +296,7 @@ what_is_no_record_is_refused() {
 
 cases numbers_of_rows_equal_a_count_of_the_calls \
   numbers_of_a_mesh_equal_a_count_of_the_calls times_are_those_of_the_run \
-  a_trace_has_all_events two_runs_are_compared few_events_stand_for_many a_fetched_tensor_is_a_cause \
+  calls_of_functions_have_their_times a_trace_has_all_events \
+  two_runs_are_compared few_events_stand_for_many a_fetched_tensor_is_a_cause \
   sections_that_were_used_are_known what_a_dead_rank_left_is_counted \
   a_run_writes_its_page a_record_ends_where_it_is_said what_is_no_record_is_refused
