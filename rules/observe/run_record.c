@@ -173,8 +173,9 @@ static void operand_write(FILE *file, const sdg_call_t *call,
   char text[512];
   fprintf(file, "%s{\"role\":", index ? "," : "");
   sdg_json_text(file, sdg_role_name(operand->role));
-  fprintf(file, ",\"output\":%s,\"bytes\":%d,",
-          operand->is_output ? "true" : "false", operand->elem_bytes);
+  fprintf(file, ",\"output\":%s,\"updated\":%s,\"bytes\":%d,",
+          operand->is_output ? "true" : "false",
+          operand->is_updated ? "true" : "false", operand->elem_bytes);
   numbers_write(file, "extent", operand->dims, operand->extent);
   if (placement->dims > 0) {
     sdg_box_t box = sdg_tagging_own(tagging, placement);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks cuDNN for the window that the descriptors of a call have.
+// The window of a call: what its descriptors, or a [function] section, say.
 #include "rules/observe/window_shape.h"
 
+#include <limits.h>
 #include <string.h>
 
+#include "rules/function/call.h"
 #include "rules/vendor/vendor.h"
 
 static bool filter_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
@@ -37,6 +39,31 @@ static bool pool_read(const sdg_cudnn_t *cudnn, const sdg_call_t *call,
              out->pad, out->stride) == CUDNN_STATUS_SUCCESS;
 }
 
+// What an element of a function's results sees. No window if that is a whole
+// dimension, or elements of the other end, or other images or channels.
+static bool function_read(const sdg_call_t *call, sdg_call_window_t *out) {
+  const sdg_function_t *function = sdg_function_call_of(call)->function;
+  int dims = call->operand[0].dims;
+  out->spatial = dims - 2;
+  for (int d = 0; d < dims; d++) {
+    sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_FUNCTION, d, dims);
+    bool unsaid = function->reach[dim] == SDG_REACH_UNSAID;
+    int64_t before = unsaid ? 0 : function->sees[dim].before;
+    int64_t behind = unsaid ? 0 : function->sees[dim].behind;
+    if (function->reach[dim] == SDG_REACH_ALL ||
+        (function->reach[dim] > 0 &&
+         (d < 2 || function->border[dim] == SDG_BORDER_WRAP)) ||
+        before + behind >= INT_MAX)
+      return false;
+    if (d < 2)
+      continue;
+    out->kernel[d - 2] = (int)(before + behind + 1);
+    out->pad[d - 2] = (int)before;
+    out->stride[d - 2] = out->dilation[d - 2] = 1;
+  }
+  return true;
+}
+
 bool sdg_window_shape(const sdg_call_t *call, sdg_call_window_t *out) {
   const sdg_cudnn_t *cudnn = sdg_cudnn_get();
   memset(out, 0, sizeof *out);
@@ -44,6 +71,8 @@ bool sdg_window_shape(const sdg_call_t *call, sdg_call_window_t *out) {
     *out = *call->window;
     return true;
   }
+  if (call->family == SDG_FAMILY_FUNCTION)
+    return function_read(call, out);
   return cudnn && call->op_descriptor &&
          (sdg_family_is(call->family, SDG_FAMILY_FILTERS)
               ? filter_read(cudnn, call, out)

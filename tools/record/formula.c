@@ -57,9 +57,17 @@ typedef struct ends {
   bool adjoint; // `from` is the window's output
 } ends_t;
 
+static bool is_function(const json_t *plan) {
+  return strcmp(recorded_text(plan, "family"), "function") == 0;
+}
+
 static ends_t ends_of(const json_t *plan) {
   const json_t *x = operand_of(plan, "x", false),
                *dy = operand_of(plan, "dy", false);
+  if (is_function(plan)) { // every tensor is cut as the first one is
+    const json_t *lead = x ? x : operand_of(plan, "y", true);
+    return (ends_t){lead, lead, false};
+  }
   if (operand_of(plan, "y", true))
     return (ends_t){x, operand_of(plan, "y", true), false};
   if (operand_of(plan, "dw", true))
@@ -111,13 +119,33 @@ bool formula_need(const json_t *plan, formula_need_t *out) {
   return true;
 }
 
+// The bytes that travel for an element of the halo: of a function's, all that
+// it reads. -1 if these have other extents.
+static int64_t element_bytes(const json_t *plan, const formula_need_t *f) {
+  size_t index;
+  json_t *operand;
+  int64_t bytes = 0;
+  if (!is_function(plan))
+    return recorded_number(f->operand, "bytes");
+  json_array_foreach(json_object_get(plan, "operands"), index, operand) {
+    if (json_is_true(json_object_get(operand, "output")) &&
+        !json_is_true(json_object_get(operand, "updated")))
+      continue;
+    if (!json_equal(json_object_get(operand, "whole"),
+                    json_object_get(f->operand, "whole")))
+      return -1;
+    bytes += recorded_number(operand, "bytes");
+  }
+  return bytes;
+}
+
 int64_t formula_halo_bytes(const json_t *plan) {
   formula_need_t f;
-  if (!formula_need(plan, &f))
+  if (!formula_need(plan, &f) || element_bytes(plan, &f) < 0)
     return -1;
   sdg_box_t owned = sdg_box_intersect(&f.need, &f.own);
   return (sdg_box_count(&f.need) - sdg_box_count(&owned)) *
-         recorded_number(f.operand, "bytes");
+         element_bytes(plan, &f);
 }
 
 // Whether the window neither moves nor changes the extents.
@@ -140,8 +168,8 @@ int64_t formula_predict(const json_t *plan, int dim, int ranks) {
   ends_t ends = ends_of(plan);
   int spatial = (int)json_array_size(
       json_object_get(json_object_get(plan, "window"), "kernel"));
-  if (!formula_need(plan, &f) || !is_same(plan, &ends, f.own.dims) ||
-      dim < f.own.dims - spatial ||
+  if (!formula_need(plan, &f) || element_bytes(plan, &f) < 0 ||
+      !is_same(plan, &ends, f.own.dims) || dim < f.own.dims - spatial ||
       !window_read(plan, dim - (f.own.dims - spatial), &window))
     return -1;
   int64_t n = item(ends.from, "whole", dim), across = 1, rows = 0, lo = 0;
@@ -158,5 +186,5 @@ int64_t formula_predict(const json_t *plan, int dim, int ranks) {
             (need.hi > hi ? (need.hi < n ? need.hi : n) - hi : 0);
     lo = hi;
   }
-  return rows * across * recorded_number(f.operand, "bytes");
+  return rows * across * element_bytes(plan, &f);
 }

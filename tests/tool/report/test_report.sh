@@ -101,6 +101,12 @@ assert len(run["kinds"]) == 4, run["kinds"]
 for kind in run["kinds"]:
     assert kind["all_calls"] == 60, kind
     assert 0 < kind["host_ns"] <= 3 * whole, (kind, whole)
+    # Two borders, both ways, of the rows of each tensor that is read.
+    read = 0 if kind["entry"] == "fastest" else 3
+    assert kind["received_bytes"] == 20 * 4 * 90 * 4 * read, kind
+    assert kind["formula_bytes"] == kind["received_bytes"], kind
+low = [piece["halo_low"][2] for piece in run["tensors"][0]["pieces"]]
+assert low == [0, 1, 1], run["tensors"]
 for rank in run["ranks"]:
     assert rank["calls"] == 80, rank
     assert rank["host_ns"] <= whole and rank["agreed_ns"] <= whole, rank
