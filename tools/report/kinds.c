@@ -50,7 +50,7 @@ kind_sums_t kinds_rank(const recorded_t *run, const recorded_rank_t *rank,
 typedef struct kind_all {
   kind_sums_t sums;
   int64_t most_calls; // of the rank with the most
-  int64_t recorded, host_ns, device_ns, agreed_ns, wait_ns;
+  int64_t recorded, host_ns, device_ns, agreed_ns, wait_ns, spent_ns;
   int64_t formula_bytes; // -1: no formula
   const json_t *plan;    // any plan of the kind; NULL: none
   json_t *why;
@@ -65,6 +65,18 @@ static void why_add(json_t *list, const json_t *plan) {
   }
   if (why)
     (void)json_array_append(list, why);
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+// The time of a call. Agreements wait on the host, transfers on the device,
+// before or within what is timed there: a halo for several calls comes before.
+static int64_t spent_of(const recorded_call_t *call) {
+  int64_t device_ns = larger(call->device_took_ns, call->wait_ns);
+  return device_ns ? call->agreed_ns + device_ns
+                   : larger(call->took_ns, call->agreed_ns);
 }
 
 static void rank_add(const recorded_t *run, const recorded_rank_t *rank,
@@ -88,6 +100,7 @@ static void rank_add(const recorded_t *run, const recorded_rank_t *rank,
     all->device_ns += call->device_took_ns;
     all->agreed_ns += call->agreed_ns;
     all->wait_ns += call->wait_ns;
+    all->spent_ns += spent_of(call);
     if (!plan || plan->formula_bytes < 0)
       all->formula_bytes = -1;
     else if (all->formula_bytes >= 0)
@@ -130,9 +143,7 @@ static kind_all_t kind_of(const recorded_t *run, int kind) {
 static json_t *kind_make(const recorded_t *run, int kind) {
   const recorded_kind_t *k = &run->kind[kind];
   kind_all_t all = kind_of(run, kind);
-  // Agreements wait on the host, transfers on the device.
-  int64_t waited_ns = all.agreed_ns + all.wait_ns,
-          time_ns = all.device_ns ? all.device_ns + all.agreed_ns : all.host_ns;
+  int64_t waited_ns = all.agreed_ns + all.wait_ns;
   return json_pack(
       "{s:s,s:s,s:s,s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:I,s:I}", "entry",
       k->entry, "rule", k->rule, "strategy", k->strategy, "cause",
@@ -140,7 +151,8 @@ static json_t *kind_make(const recorded_t *run, int kind) {
       (json_int_t)all.most_calls, "all_calls", (json_int_t)all.sums.calls,
       "host_ns", (json_int_t)all.host_ns, "device_ns",
       (json_int_t)all.device_ns, "wait_ns", (json_int_t)all.sums.wait_ns,
-      "wait_share", time_ns > 0 ? (double)waited_ns / (double)time_ns : 0.0,
+      "wait_share",
+      all.spent_ns > 0 ? (double)waited_ns / (double)all.spent_ns : 0.0,
       "received_bytes", (json_int_t)all.sums.received_bytes, "formula_bytes",
       all.formula_bytes >= 0 ? json_integer(all.formula_bytes) : json_null(),
       "sum_bytes", (json_int_t)all.sums.sum_bytes, "copied_bytes",

@@ -100,6 +100,7 @@ whole = run["facts"]["seconds"] * 1e9
 assert len(run["kinds"]) == 4, run["kinds"]
 for kind in run["kinds"]:
     assert kind["all_calls"] == 60, kind
+    assert 0 <= kind["wait_share"] <= 1, kind
     assert 0 < kind["host_ns"] <= 3 * whole, (kind, whole)
     # Two borders, both ways, of the rows of each tensor that is read.
     read = 0 if kind["entry"] == "fastest" else 3
