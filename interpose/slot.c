@@ -95,8 +95,9 @@ void *sdg_slot_resolve(unsigned entry, const char *saved) {
   bool product = sdg_entry[entry].product != NULL;
   bool captured =
       product ? sdg_registry_may_multiply() : sdg_registry_watches() != 0;
-  bool kernels = sdg_entry[entry].kernel && sdg_job_asked() &&
-                 !sdg_slot_disarmed() && kernels_declared((int)entry);
+  bool kernels = sdg_entry[entry].kernel && !sdg_slot_disarmed() &&
+                 (sdg_job_asked() ? kernels_declared((int)entry)
+                                  : sdg_inspect_record_wanted());
   bool armed = !sdg_slot_disarmed() || (ops_kept && is_op((int)entry));
   if (sdg_entry[entry].probe && captured && armed) {
     sdg_load_watch_fork();

@@ -12,6 +12,7 @@
 
 #include "interpose/capture.h"
 #include "interpose/function/function.h"
+#include "interpose/function/watch.h"
 #include "interpose/invocation.h"
 #include "interpose/real.h"
 #include "interpose/slot.h"
@@ -70,6 +71,14 @@ typedef cudaError_t parameter_of_t(const void *kernel, size_t index,
 
 static void *runtime_function(const char *name) {
   return sdg_real_function(SDG_LIBRARY_CUDART, name);
+}
+
+const char *sdg_kernel_symbol(const void *kernel) {
+  const char *symbol = NULL;
+  name_of_t *name_of;
+  void *found = runtime_function("cudaFuncGetName");
+  memcpy(&name_of, &found, sizeof name_of);
+  return found && name_of(&symbol, kernel) == cudaSuccess ? symbol : NULL;
 }
 
 // Fails if the kernel has other parameters than the section. Old runtimes, and
@@ -131,16 +140,13 @@ static sdg_status_t symbol_keep(int section, const sdg_function_t *function,
 static sdg_status_t section_find(const void *kernel,
                                  const sdg_function_t **out) {
   const sdg_rules_t *rules;
-  const char *symbol = NULL;
-  name_of_t *name_of;
   *out = NULL;
   SDG_TRY(sdg_setup_rules(&rules));
-  void *found = runtime_function("cudaFuncGetName");
-  memcpy(&name_of, &found, sizeof name_of);
-  if (!found)
+  if (!runtime_function("cudaFuncGetName"))
     return sdg_fail(SDG_E_KERNEL_UNKNOWN,
                     "the CUDA runtime does not tell the names of kernels");
-  if (name_of(&symbol, kernel) != cudaSuccess || !symbol)
+  const char *symbol = sdg_kernel_symbol(kernel);
+  if (!symbol)
     return SDG_OK; // the launch fails with the same error
   int section = sdg_kernel_find(rules, symbol);
   if (section < 0)
@@ -304,7 +310,14 @@ bool sdg_kernel_capture(int entry, const void *args, const void *caller,
   const sdg_function_t *function;
   if (sdg_capture_is_foreign(caller))
     return false;
-  if (!launch_read(entry, args, &launch))
+  bool read = launch_read(entry, args, &launch);
+  if (!sdg_job_asked()) { // `sundog inspect`
+    if (read)
+      sdg_watch_kernel(launch.kernel, launch.value);
+    *out_result = sdg_capture_touch_memory(entry, args, caller);
+    return *out_result != 0;
+  }
+  if (!read)
     return touch(entry, args, caller, out_result);
   sdg_status_t status = function_of(launch.kernel, &function);
   if (status != SDG_OK)
@@ -328,7 +341,8 @@ bool sdg_kernel_node(int entry, const void *kernel, const void *caller) {
   const sdg_function_t *function;
   int result;
   // In the whole view a graph's launches run in full.
-  if (sdg_capture_is_foreign(caller) || !kernel || sdg_setup_is_whole())
+  if (sdg_capture_is_foreign(caller) || !kernel || !sdg_job_asked() ||
+      sdg_setup_is_whole())
     return false;
   sdg_status_t status = function_of(kernel, &function);
   if (status == SDG_OK && function)

@@ -23,4 +23,7 @@ void sdg_kernel_finish(void);
  * nothing would split what the graph launches. */
 bool sdg_kernel_node(int entry, const void *kernel, const void *caller);
 
+/* The symbol of a kernel; NULL if the runtime does not tell it. */
+const char *sdg_kernel_symbol(const void *kernel);
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "interpose/capture.h"
 #include "interpose/function/real.h"
+#include "interpose/function/watch.h"
 #include "interpose/load.h"
 #include "interpose/loaded.h"
 #include "rules/memory/memory.h"
@@ -96,7 +97,7 @@ static void *driver_find(void) {
 
 // Asks the driver, which knows every kind of memory, about those that sundog
 // has not seen.
-static bool room_find(uint64_t address, size_t *out_bytes) {
+bool sdg_watch_room(uint64_t address, size_t *out_bytes) {
   static _Atomic(range_t *) range;
   unsigned long long base;
   size_t bytes;
@@ -121,6 +122,10 @@ static bool room_find(uint64_t address, size_t *out_bytes) {
 static bool integer_read(uint64_t address, int32_t *out) {
   return address >= LOWEST &&
          memory_read(address, out, sizeof *out) == (ssize_t)sizeof *out;
+}
+
+bool sdg_watch_looks(uint64_t calls) {
+  return calls < ALWAYS || calls % SELDOM == 0;
 }
 
 // What lies on the stack, where arguments may be. The stack may end.
@@ -153,9 +158,9 @@ sdg_watch_called(unsigned number, const uint64_t *integer,
   if (!real)
     real = real_find(index);
   uint64_t calls = atomic_fetch_add(&watched[index].calls, 1);
-  if (sdg_inspect_record_wanted() && (calls < ALWAYS || calls % SELDOM == 0)) {
+  if (sdg_inspect_record_wanted() && sdg_watch_looks(calls)) {
     sdg_arguments_t arguments = {
-        .registers = REGISTERS, .room = room_find, .read = integer_read};
+        .registers = REGISTERS, .room = sdg_watch_room, .read = integer_read};
     for (int i = 0; i < REGISTERS; i++)
       arguments.value[i] = integer[i];
     arguments.count = REGISTERS + stack_read(stack, arguments.value + REGISTERS,

@@ -13,7 +13,10 @@
 #include "src/call/functions.h"
 #include "src/observe/inspect_record.h"
 
-enum { TENSORS_MAX = 1024 };
+enum {
+  TENSORS_MAX = 1024,
+  FUNCTIONS_MAX = SDG_WATCHED_MAX + SDG_ARGUMENTS_KERNELS
+};
 
 // A tensor of a recorded call.
 typedef struct tensor {
@@ -39,6 +42,7 @@ typedef struct place {
 
 typedef struct function {
   const char *name;
+  const char *types; // of a kernel's arguments; NULL: it is no kernel
   char library[SDG_ARGUMENTS_LIBRARY_BYTES];
   const _Atomic(uint64_t) *calls;
   int64_t noted; // calls with an address in device memory
@@ -48,14 +52,14 @@ typedef struct function {
 
 static struct {
   pthread_mutex_t lock;
-  function_t *function[SDG_WATCHED_MAX]; // owned
+  function_t *function[FUNCTIONS_MAX]; // owned
   int tensors, next;
   tensor_t tensor[TENSORS_MAX];
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void sdg_arguments_name(unsigned index, const char *name, const char *library,
                         const _Atomic(uint64_t) *calls) {
-  if (index >= SDG_WATCHED_MAX)
+  if (index >= FUNCTIONS_MAX)
     return;
   pthread_mutex_lock(&all.lock);
   if (!all.function[index])
@@ -66,6 +70,13 @@ void sdg_arguments_name(unsigned index, const char *name, const char *library,
     function->calls = calls;
     snprintf(function->library, sizeof function->library, "%s", library);
   }
+  pthread_mutex_unlock(&all.lock);
+}
+
+void sdg_arguments_types(unsigned index, const char *types) {
+  pthread_mutex_lock(&all.lock);
+  if (index < FUNCTIONS_MAX && all.function[index])
+    all.function[index]->types = types;
   pthread_mutex_unlock(&all.lock);
 }
 
@@ -129,7 +140,8 @@ void sdg_arguments_note(unsigned index, const sdg_arguments_t *arguments) {
     any |= device[i];
   }
   pthread_mutex_lock(&all.lock);
-  function_t *function = index < SDG_WATCHED_MAX ? all.function[index] : NULL;
+  function_t *function = index < FUNCTIONS_MAX ? all.function[index] : NULL;
+  any |= function && function->types;
   for (int i = 0; function && any && i < arguments->count; i++)
     place_note(&function->place[i], arguments, i, device[i], room[i],
                function->noted == 0);
@@ -192,13 +204,16 @@ static void function_write(const function_t *function) {
     put(&text, "%s", i ? "," : "");
     place_put(&text, &function->place[i], function->noted);
   }
-  put(&text, "]}\n");
+  put(&text, "]");
+  if (function->types)
+    put(&text, ",\"types\":\"%s\"", function->types);
+  put(&text, "}\n");
   sdg_inspect_record_line(text.bytes);
 }
 
 void sdg_arguments_finish(void) {
   pthread_mutex_lock(&all.lock);
-  for (int i = 0; i < SDG_WATCHED_MAX; i++)
+  for (int i = 0; i < FUNCTIONS_MAX; i++)
     if (all.function[i] && all.function[i]->noted > 0)
       function_write(all.function[i]);
   pthread_mutex_unlock(&all.lock);
@@ -207,7 +222,7 @@ void sdg_arguments_finish(void) {
 void sdg_arguments_drop(void) {
   // Another thread of the parent may have held the lock.
   pthread_mutex_init(&all.lock, NULL);
-  for (int i = 0; i < SDG_WATCHED_MAX; i++)
+  for (int i = 0; i < FUNCTIONS_MAX; i++)
     if (all.function[i])
       all.function[i]->noted = 0;
 }

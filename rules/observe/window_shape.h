@@ -7,8 +7,8 @@
 
 #include "src/call/call.h"
 
-/* Reads the window from the call's descriptors or section. Returns false if the call has
- * none. */
+/* Reads the window from the call's descriptors or section. Returns false if the
+ * call has none. */
 bool sdg_window_shape(const sdg_call_t *call, sdg_call_window_t *out);
 
 #endif

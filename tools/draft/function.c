@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/call/symbol.h"
+
 enum {
   NAME_BYTES = 40, // of a section
   FACTS_DIMS = 3,
@@ -103,10 +105,12 @@ static bool product_find(const seen_function_t *f, int64_t elements, int from,
   return false;
 }
 
-// Fortran's arrays have their first extent contiguous.
+// Fortran's arrays have their first extent contiguous. Symbols of C++ may end
+// alike.
 static bool is_fortrans(const seen_function_t *f) {
   size_t length = strlen(f->name);
-  return length > 1 && f->name[length - 1] == '_';
+  return length > 1 && f->name[length - 1] == '_' &&
+         strncmp(f->name, "_Z", 2) != 0;
 }
 
 static void shape_take(const seen_function_t *f, const seen_place_t *place,
@@ -165,7 +169,7 @@ static void facts_find(const seen_function_t *f, facts_t *out) {
   if (!out->shape)
     shape_of_room(f, end, out);
   for (int i = 0; i < end; i++)
-    if (out->kind[i] != UNKNOWN)
+    if (out->kind[i] != UNKNOWN || f->is_kernel)
       out->arguments = i + 1;
 }
 
@@ -212,21 +216,40 @@ static void place_print(const facts_t *facts, const seen_place_t *place,
     printf(" device memory, %" PRId64 " bytes", place->room);
 }
 
-void functions_print(const calls_t *calls) {
-  if (calls->functions == 0)
-    return;
-  printf("\n%10s  FUNCTION with addresses in device memory; its arguments, "
-         "floating ones not counted\n",
-         "COUNT");
+// The name of a kernel with its namespaces, without arguments of templates; a
+// function's symbol.
+static const char *readable(const seen_function_t *f, char *out, size_t bytes) {
+  sdg_symbol_t symbol;
+  return f->is_kernel && sdg_symbol_read(f->name, out, bytes, &symbol)
+             ? out
+             : f->name;
+}
+
+static void list_print(const calls_t *calls, bool kernels, const char *head) {
+  bool any = false;
   for (int i = 0; i < calls->functions; i++) {
     const seen_function_t *f = &calls->function[i];
+    char name[sizeof f->name];
     facts_t facts;
+    if (f->is_kernel != kernels)
+      continue;
+    if (!any)
+      printf("\n%10s  %s\n", "COUNT", head);
+    any = true;
     facts_find(f, &facts);
-    printf("%10" PRId64 "  %s of %s", f->calls, f->name, f->library);
+    printf("%10" PRId64 "  %s%s%s", f->calls, readable(f, name, sizeof name),
+           kernels ? "" : " of ", f->library);
     for (int a = 0; a < facts.arguments; a++)
       place_print(&facts, &f->place[a], a);
     printf("\n");
   }
+}
+
+void functions_print(const calls_t *calls) {
+  list_print(calls, false,
+             "FUNCTION with addresses in device memory; its arguments, "
+             "floating ones not counted");
+  list_print(calls, true, "KERNEL that the program launches; its arguments");
 }
 
 // ---- sections --------------------------------------------------------------
@@ -253,18 +276,25 @@ static void name_make(const seen_function_t *f, int number, char *out) {
     snprintf(out, NAME_BYTES, "%.*s", length, last);
 }
 
-static void arguments_write(FILE *file, const facts_t *facts) {
-  for (int i = 0; i <= facts->arguments; i++) {
+// All arguments of a kernel are known if any is.
+static void arguments_write(FILE *file, const seen_function_t *f,
+                            const facts_t *facts) {
+  bool all = f->is_kernel && facts->arguments > 0;
+  for (int i = 0; i < facts->arguments + !all; i++) {
     const axis_t *axis = axis_of(facts, i);
+    const char *type = f->is_kernel ? f->type[i] : "int";
     fprintf(file, i % IN_LINE ? ", " : "%sarguments = ", i ? "\n" : "");
     if (i == facts->arguments)
-      fprintf(file, "?\n");
+      fprintf(file, "?");
     else if (axis)
-      fprintf(file, "int %s%s", facts->by_reference[i] ? "*" : "",
+      fprintf(file, "%s %s%s", type, facts->by_reference[i] ? "*" : "",
               axis_name(axis->dim));
     else
-      fprintf(file, "? a%d", i + 1);
+      fprintf(file, "%s a%d",
+              f->is_kernel && isalpha((unsigned char)*type) ? type : "?",
+              i + 1);
   }
+  fprintf(file, "\n");
 }
 
 static void extents_write(FILE *file, const facts_t *facts,
@@ -309,17 +339,33 @@ static void tensors_write(FILE *file, const seen_function_t *f,
   }
 }
 
-static void section_write(FILE *file, const seen_function_t *f, int number) {
+static void head_write(FILE *file, const seen_function_t *f, int number) {
   char name[NAME_BYTES];
-  facts_t facts;
-  facts_find(f, &facts);
   name_make(f, number, name);
   fprintf(file, "\n[function %s]\n", name);
   if (strcmp(name, f->name) != 0)
     fprintf(file, "symbol = %s\n", f->name);
   if (strlen(f->library) < 64)
     fprintf(file, "library = %s\n", f->library);
-  arguments_write(file, &facts);
+}
+
+// Only its symbol tells an instance of a template.
+static void kernel_head_write(FILE *file, const seen_function_t *f) {
+  sdg_symbol_t symbol;
+  char name[sizeof f->name];
+  bool plain = sdg_symbol_read(f->name, name, sizeof name, &symbol) &&
+               !symbol.is_template;
+  fprintf(file, "\n[kernel %s]\n", plain ? name : f->name);
+}
+
+static void section_write(FILE *file, const seen_function_t *f, int number) {
+  facts_t facts;
+  facts_find(f, &facts);
+  if (f->is_kernel)
+    kernel_head_write(file, f);
+  else
+    head_write(file, f, number);
+  arguments_write(file, f, &facts);
   tensors_write(file, f, &facts);
   if (facts.axes > 0) {
     fprintf(file, "dims =");
@@ -331,7 +377,7 @@ static void section_write(FILE *file, const seen_function_t *f, int number) {
     fprintf(file, "\n");
   } else
     fprintf(file, "dims = ?\nreach = ?\n");
-  fprintf(file, "stream = ?\n");
+  fprintf(file, f->is_kernel ? "grid = ?\n" : "stream = ?\n");
 }
 
 void functions_write_sections(FILE *file, const calls_t *calls) {
@@ -339,13 +385,14 @@ void functions_write_sections(FILE *file, const calls_t *calls) {
     return;
   fprintf(
       file,
-      "\n; These functions got addresses in device memory. Write what each ? "
-      "is, or delete\n; a section if its function needs neither rows of other "
-      "ranks nor its place in the\n; whole (doc/functions.md). Compare with "
-      "the declaration: a1 is the first argument,\n; floating numbers are not "
-      "seen and not counted, what lies behind the last argument\n; may look "
-      "like one, an int may be a long, and extents are named by their "
-      "values.\n");
+      "\n; These functions got addresses in device memory, and these kernels "
+      "were launched.\n; Write what each ? is, or delete a section if its "
+      "function needs neither rows of\n; other ranks nor its place in the "
+      "whole (doc/functions.md). Compare with the\n; declaration: a1 is the "
+      "first argument, and extents are named by their values. Of\n; "
+      "functions, floating numbers are not seen and not counted, what lies "
+      "behind the\n; last argument may look like one, and an int may be a "
+      "long.\n");
   for (int i = 0; i < calls->functions; i++) {
     const seen_function_t *f = &calls->function[i];
     if (strlen(f->name) >= SDG_FUNCTION_NAME_BYTES) {

@@ -32,6 +32,17 @@ static void place_read(const json_t *from, seen_place_t *out) {
   out->behind = number_of(from, "behind");
 }
 
+static void types_read(const json_t *from, seen_function_t *out) {
+  const char *text = json_string_value(json_object_get(from, "types"));
+  out->is_kernel = text != NULL;
+  for (int i = 0; i < SEEN_PLACES_MAX; i++) {
+    int bytes = text ? (int)strcspn(text, " ") : 0;
+    snprintf(out->type[i], sizeof out->type[i], "%.*s", bytes ? bytes : 1,
+             bytes ? text : "?");
+    text = text && text[bytes] ? text + bytes + 1 : NULL;
+  }
+}
+
 void seen_function_read(const json_t *from, seen_function_t *out) {
   const json_t *places = json_object_get(from, "places");
   size_t count = json_array_size(places);
@@ -44,6 +55,7 @@ void seen_function_read(const json_t *from, seen_function_t *out) {
   out->registers = (int)number_of(from, "registers");
   if (out->registers < 0 || out->registers > out->places)
     out->registers = out->places;
+  types_read(from, out);
   for (int i = 0; i < out->places; i++)
     place_read(json_array_get(places, (size_t)i), &out->place[i]);
 }

@@ -29,6 +29,8 @@ typedef struct seen_place {
 typedef struct seen_function {
   char name[4 * SDG_FUNCTION_NAME_BYTES];
   char library[SDG_FUNCTION_NAME_BYTES];
+  bool is_kernel; /* then all arguments are places, with these types */
+  char type[SEEN_PLACES_MAX][12]; /* in C; "*": an address; "?": unknown */
   int64_t calls;
   int64_t
       noted; /* calls with an address in device memory that were looked at */
