@@ -10,7 +10,10 @@
 #include "src/call/symbol.h"
 
 enum {
-  NAME_BYTES = 40, // of a section
+  NAME_BYTES = 40,    // of a section
+  SECTION_BYTES = 40, // of a kernel's pattern: the longest that a file may have
+                      // is 47 with its kind
+  SYMBOL_BYTES = 180, // the longest in a line
   FACTS_DIMS = 3,
   IN_LINE = 6 // arguments
 };
@@ -355,7 +358,10 @@ static void kernel_head_write(FILE *file, const seen_function_t *f) {
   char name[sizeof f->name];
   bool plain = sdg_symbol_read(f->name, name, sizeof name, &symbol) &&
                !symbol.is_template;
-  fprintf(file, "\n[kernel %s]\n", plain ? name : f->name);
+  const char *pattern = plain ? name : f->name;
+  bool fits = strlen(pattern) <= SECTION_BYTES;
+  fprintf(file, "\n[kernel %.*s%s]\n", fits ? SECTION_BYTES : SECTION_BYTES - 1,
+          pattern, fits ? "" : "*");
 }
 
 static void section_write(FILE *file, const seen_function_t *f, int number) {
@@ -395,7 +401,7 @@ void functions_write_sections(FILE *file, const calls_t *calls) {
       "long.\n");
   for (int i = 0; i < calls->functions; i++) {
     const seen_function_t *f = &calls->function[i];
-    if (strlen(f->name) >= SDG_FUNCTION_NAME_BYTES) {
+    if (!f->is_kernel && strlen(f->name) > SYMBOL_BYTES) {
       fprintf(file, "\n; Too long a name for a section: %.100s...\n", f->name);
       continue;
     }

@@ -27,7 +27,7 @@ typedef struct seen_place {
 } seen_place_t;
 
 typedef struct seen_function {
-  char name[4 * SDG_FUNCTION_NAME_BYTES];
+  char name[2 * SDG_FUNCTION_SYMBOL_BYTES];
   char library[SDG_FUNCTION_NAME_BYTES];
   bool is_kernel; /* then all arguments are places, with these types */
   char type[SEEN_PLACES_MAX][12]; /* in C; "*": an address; "?": unknown */

@@ -333,6 +333,17 @@ static sdg_status_t filled_check(const sdg_function_draft_t *draft) {
                                     draft->name, open);
 }
 
+// Keeps a text in room for `bytes`, which it has to fit.
+static sdg_status_t text_keep(const sdg_location_t *location, const char *what,
+                              const char *text, char *out, size_t bytes) {
+  if (strlen(text) >= bytes)
+    return sdg_location_fail(location, SDG_E_RULES_VALUE,
+                             "%s is longer than %zu characters", what,
+                             bytes - 1);
+  memcpy(out, text, strlen(text) + 1);
+  return SDG_OK;
+}
+
 sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
                                 sdg_function_t *out) {
   sdg_location_t location, head = {draft->source, draft->head};
@@ -344,13 +355,15 @@ sdg_status_t sdg_function_parse(const sdg_function_draft_t *draft,
     out->reach[d] = SDG_REACH_UNSAID;
   snprintf(out->name, sizeof out->name, "%s", draft->name);
   const char *text = value_of(draft, SDG_FUNCTION_SYMBOL, &location);
-  snprintf(out->symbol, sizeof out->symbol, "%s", *text ? text : draft->name);
+  SDG_TRY(text_keep(&location, "symbol", *text ? text : draft->name,
+                    out->symbol, sizeof out->symbol));
   SDG_TRY(filled_check(draft));
   SDG_TRY(required(draft, SDG_FUNCTION_ARGUMENTS));
   SDG_TRY(required(draft, SDG_FUNCTION_TENSOR));
   SDG_TRY(required(draft, SDG_FUNCTION_REACH));
   text = value_of(draft, SDG_FUNCTION_LIBRARY, &location);
-  snprintf(out->library, sizeof out->library, "%s", text);
+  SDG_TRY(
+      text_keep(&location, "library", text, out->library, sizeof out->library));
   text = value_of(draft, SDG_FUNCTION_ARGUMENTS, &location);
   SDG_TRY(sdg_arguments_parse(&location, text, out));
   text = value_of(draft, SDG_FUNCTION_DIMS_OF, &location);

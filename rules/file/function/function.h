@@ -16,6 +16,7 @@
 
 enum {
   SDG_FUNCTION_NAME_BYTES = 128,
+  SDG_FUNCTION_SYMBOL_BYTES = 512, /* of C++: with all types */
   SDG_ARGUMENT_NAME_BYTES = 48,
   SDG_ARGUMENTS_MAX = 24,
   SDG_MEMBERS_MAX = 8,
@@ -100,9 +101,9 @@ typedef struct sdg_grid {
 typedef struct sdg_function {
   bool is_kernel; /* `symbol` is then a pattern of names, and it has no
                      `library` */
-  char name[SDG_FUNCTION_NAME_BYTES];    /* of the section */
-  char symbol[SDG_FUNCTION_NAME_BYTES];  /* in the library */
-  char library[SDG_FUNCTION_NAME_BYTES]; /* a pattern of file names; "": any */
+  char name[SDG_FUNCTION_NAME_BYTES];     /* of the section */
+  char symbol[SDG_FUNCTION_SYMBOL_BYTES]; /* in the library */
+  char library[SDG_FUNCTION_NAME_BYTES];  /* a pattern of file names; "": any */
   int line;
   uint64_t text; /* hash of a text that the program gave; 0: a rules file's */
   int arguments;

@@ -185,6 +185,26 @@ static sdg_status_t changed_load(const char *old, const char *new) {
   return status;
 }
 
+// Those of C++ have the types of all arguments.
+START_TEST(a_long_symbol_is_kept_whole) {
+  char symbol[601], text[2048];
+  sdg_rules_t rules;
+  sdg_function_t function;
+  memset(symbol, 's', sizeof symbol);
+  symbol[180] = '\0';
+  snprintf(text, sizeof text,
+           "[function f]\n" BODY "result = max t\nsymbol = %s\n" SPLIT, symbol);
+  ck_assert_int_eq((int)text_load(text, &rules), 0);
+  ck_assert_str_eq(rules.function[0].symbol, symbol);
+  symbol[180] = 's';
+  symbol[600] = '\0';
+  snprintf(text, sizeof text, BODY "result = max t\nsymbol = %s\n", symbol);
+  ck_assert_int_eq((int)sdg_rules_define(&rules, "g", text, &function),
+                   SDG_E_RULES_SYNTAX);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
 START_TEST(a_fault_is_named) {
   static const struct {
     const char *old, *new;
@@ -409,6 +429,7 @@ int main(void) {
   tcase_add_test(cases, an_extent_is_solved_for_the_argument_that_it_names);
   tcase_add_test(cases, an_expression_tells_the_argument_that_it_names);
   tcase_add_test(cases, a_section_is_read);
+  tcase_add_test(cases, a_long_symbol_is_kept_whole);
   tcase_add_test(cases, a_fault_is_named);
   tcase_add_test(cases, what_is_updated_in_place_needs_a_copy);
   tcase_add_test(cases, a_result_by_its_value_has_a_type);
