@@ -26,6 +26,7 @@ typedef struct defined {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of writers
 static _Atomic(defined_t *) list;
+atomic_bool sdg_function_defined;
 
 static defined_t *first(void) {
   return atomic_load_explicit(&list, memory_order_acquire);
@@ -36,10 +37,6 @@ void *sdg_function_redefined(const char *name, void *address) {
     if (d->real == address && strcmp(d->function.symbol, name) == 0)
       return d->code;
   return NULL;
-}
-
-bool sdg_function_any_defined(void) {
-  return first() != NULL;
 }
 
 // One description of each function, and one function of each name.
@@ -100,6 +97,7 @@ static sdg_status_t define(const char *name, const char *text) {
     return sdg_job_fail(status);
   defined->next = first();
   atomic_store_explicit(&list, defined, memory_order_release);
+  atomic_store_explicit(&sdg_function_defined, true, memory_order_release);
   return SDG_OK;
 }
 

@@ -3,6 +3,7 @@
 #ifndef SDG_INTERPOSE_FUNCTION_FUNCTION_H
 #define SDG_INTERPOSE_FUNCTION_FUNCTION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "rules/function/call.h"
@@ -25,8 +26,12 @@ void *sdg_function_resolve(unsigned index);
  * SDG_E_FUNCTION_UNSEEN. */
 sdg_status_t sdg_function_define(const char *name,
                                  const char *text) SDG_MUST_CHECK;
-/* Whether there is such a function. Takes no lock. */
-bool sdg_function_any_defined(void);
+/* Whether there is such a function. Takes no lock, and calls nothing: a
+ * sanitizer looks functions up before it can follow calls. */
+extern atomic_bool sdg_function_defined;
+static inline bool sdg_function_any_defined(void) {
+  return atomic_load_explicit(&sdg_function_defined, memory_order_acquire);
+}
 /* The program looked `name` up, and found it here. Returns the address that it
  * gets instead if it is such a function; NULL: it is none. */
 void *sdg_function_redefined(const char *name, void *address);

@@ -385,9 +385,7 @@ void *sdg_function_record(int index, void *address) {
   return address;
 }
 
-bool sdg_function_any_defined(void) {
-  return false;
-}
+atomic_bool sdg_function_defined;
 
 void *sdg_function_redefined(const char *name, void *address) {
   (void)name, (void)address;
