@@ -3,6 +3,7 @@
 // of the rank's program, so that errors the program ignores are not lost.
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "src/control/control.h"
 #include "tools/command.h"
 #include "tools/launch/child.h"
+#include "tools/launch/descendants.h"
 #include "tools/launch/folder.h"
 #include "tools/launch/guard.h"
 #include "tools/launch/hand_on.h"
@@ -38,6 +40,8 @@ typedef struct single {
                    // folder
   char
       *outer; // the former SUNDOG_REPORT: the report folder of an outer command
+  sigset_t mask; // before the folder was made
+  pid_t guard;   // of the folder
 } single_t;
 
 enum { KEY_ALONE = 0x200 };
@@ -187,7 +191,7 @@ static _Noreturn void program_become(char **words, pid_t parent) {
 
 // Waits for the program, then ends the processes that it leaves behind.
 // *out_status is from waitpid. Signals stay blocked.
-static sdg_status_t program_wait(const single_t *single, int *out_status) {
+static sdg_status_t program_wait(single_t *single, int *out_status) {
   sigset_t before, blocked;
   char **words = launch_arguments(single->launch.program, single->rank,
                                   single->size, single->local_rank);
@@ -195,19 +199,20 @@ static sdg_status_t program_wait(const single_t *single, int *out_status) {
     return sdg_fail(SDG_E_NO_MEMORY, "for the program's words");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   fflush(NULL);
-  pid_t guard = guard_start(single->folder), self = getpid(),
-        pid = child_fork(&before);
+  pid_t self = getpid();
+  single->guard = guard_start(single->folder);
+  // What ends this command from here on, the guard sees.
+  sigprocmask(SIG_SETMASK, &single->mask, NULL);
+  pid_t pid = child_fork(&before);
   if (pid == 0)
     program_become(words, self);
-  if (pid < 0) {
-    int error = errno;
-    guard_end(guard);
-    return sdg_fail(SDG_E_START, "fork: %s", strerror(error));
-  }
+  if (pid < 0)
+    return sdg_fail(SDG_E_START, "fork: %s", strerror(errno));
   sigprocmask(SIG_BLOCK, NULL, &blocked);
   guard_close(single->meeting.port);
   *out_status = child_wait_status(pid, &blocked);
-  guard_end(guard);
+  // Launchers send SIGKILL soon after SIGTERM.
+  family_spare(single->guard);
   ranks_sweep(RANKS_SWEEP_NS);
   return SDG_OK;
 }
@@ -245,6 +250,7 @@ static int program_run(single_t *single) {
       hand_on_reports(single->folder, single->outer);
   }
   folder_remove(single->folder);
+  guard_end(single->guard);
   return WIFSIGNALED(status) ? child_end_alike(status) : exit_status;
 }
 
@@ -263,8 +269,14 @@ int command_exec(int argc, char **argv) {
   }
   // Before there is a folder: the launcher may kill a rank that waits.
   if (launch_rules(launch, single.size) != SDG_OK ||
-      (!single.alone && meeting_set(&single) != SDG_OK) ||
-      folder_create(single.folder, sizeof single.folder) != SDG_OK)
+      (!single.alone && meeting_set(&single) != SDG_OK))
+    return COMMAND_FAILED;
+  // A launcher ends all ranks if one fails, perhaps before this one's folder
+  // has a guard.
+  sigset_t ending;
+  ranks_signals(&ending);
+  sigprocmask(SIG_BLOCK, &ending, &single.mask);
+  if (folder_create(single.folder, sizeof single.folder) != SDG_OK)
     return COMMAND_FAILED;
   // Both variables are replaced below.
   const char *outer = getenv("SUNDOG_REPORT"), *by = getenv("SUNDOG_LAUNCH");
