@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "rules/function/maker.h"
+#include "rules/memory/memory.h"
 #include "src/base/vendor.h"
 
 static void number_write(sdg_number_t number, int64_t value, void *at) {
@@ -60,7 +61,9 @@ static int piece_call(const sdg_function_state_t *state, int index,
   if (failed)
     return failed;
   arguments_make(&state->piece[index], call, exec, &arguments);
+  sdg_memory_lend(c->function->name);
   c->invoke(c, arguments.value, index == 0);
+  sdg_memory_take_back();
   return 0;
 }
 

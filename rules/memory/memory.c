@@ -80,7 +80,31 @@ void sdg_memory_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 
+static const char *lent; // guarded by the lock
+static _Thread_local bool lends __attribute__((tls_model("initial-exec")));
+
+void sdg_memory_lend(const char *function) {
+  if (!locked)
+    return;
+  lent = function;
+  lends = true;
+  sdg_memory_unlock();
+}
+
+void sdg_memory_take_back(void) {
+  if (!lends)
+    return;
+  (void)sdg_memory_lock();
+  lent = NULL;
+  lends = false;
+}
+
+const char *sdg_memory_lent(void) {
+  return lends ? NULL : lent;
+}
+
 void sdg_memory_leave(void) {
+  sdg_memory_take_back();
   if (locked)
     sdg_memory_unlock();
 }

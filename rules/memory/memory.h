@@ -62,7 +62,17 @@ bool sdg_memory_unseen_writes(void);
  * the table. */
 sdg_buffers_t *sdg_memory_lock(void);
 void sdg_memory_unlock(void);
-/* Unlocks it if this thread has locked it: an exception leaves the call. */
+/* While a function of the program's own runs in a call that the ranks share, it
+ * may wait for threads of its own, and those may call the CUDA runtime. So this
+ * thread gives up the lock, if it has it, until sdg_memory_take_back().
+ * `function` must live until then. */
+void sdg_memory_lend(const char *function);
+void sdg_memory_take_back(void);
+/* Call with the lock held. The function for which another thread has given up
+ * the lock; NULL if none has. */
+const char *sdg_memory_lent(void);
+/* Unlocks it if this thread has locked or lent it: an exception leaves the
+ * call. */
 void sdg_memory_leave(void);
 /* Call with the lock held. */
 sdg_buffers_t *sdg_memory_table(void);

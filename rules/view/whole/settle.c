@@ -243,6 +243,25 @@ static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
   return sdg_exec_follow(0, stream); // the channel of tagged calls
 }
 
+// A thread that a shared function waits for, or one that does not care: rows of
+// other ranks cannot be brought now.
+static sdg_status_t beside_function(const sdg_memory_access_t *memory,
+                                    const char *function) {
+  sdg_buffers_t *table = sdg_memory_table();
+  bool in_pieces = memory->everything && table->buffers > 0;
+  for (int i = 0; i < memory->accesses && !in_pieces; i++) {
+    sdg_span_t span;
+    in_pieces = span_of(&memory->access[i], &span) &&
+                sdg_buffers_overlap(table, span, NULL) != NULL;
+  }
+  return in_pieces
+             ? sdg_fail(SDG_E_FUNCTION_THREAD,
+                        "%s of another thread, while the ranks share a call "
+                        "of %s",
+                        memory->name, function)
+             : SDG_OK;
+}
+
 sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) {
   uploads_note(memory);
   // Before the first tagged call, and on one rank, nothing is distributed.
@@ -250,6 +269,12 @@ sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) {
       (memory->accesses == 0 && !memory->everything))
     return SDG_OK;
   (void)sdg_memory_lock();
+  const char *function = sdg_memory_lent();
+  if (function) {
+    sdg_status_t beside = beside_function(memory, function);
+    sdg_memory_unlock();
+    return beside == SDG_OK ? SDG_OK : sdg_job_fail(beside);
+  }
   // A second thread may copy while the first one waits for it. Then its
   // exchanges have the same order on all ranks.
   int channel = sdg_channel_own;
