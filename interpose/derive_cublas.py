@@ -13,8 +13,9 @@ import sys
 import textwrap
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import generate
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                'generate'))
+import cublas
 
 # What the header says is followed, but for these exceptions.
 # Left out: they neither read nor write a matrix or vector.
@@ -30,9 +31,9 @@ UNSEEN = ['unseen cublasInit()', 'unseen cublasXtCreate(void *handle)']
 # Types that the header shows to C++ alone, and not to the C of the probes.
 EXTERN = r'\b(__half|__nv_bfloat16)\b'
 
-# What a function writes (generate.py reads it), by the part of its name behind
-# the types. Calls on vectors and products of matrices (gemm, gemv) are known by
-# themselves; every other one that has memory to write needs a row.
+# What a function writes (generate/writes.py reads it), by the part of its name
+# behind the types. Calls on vectors and products of matrices (gemm, gemv) are
+# known by themselves; every other one that has memory to write needs a row.
 TRIANGLE = 'n * (n + 1) / 2'
 OP_A = 'transa ? n : m,transa ? m : n,lda'
 OP_B = 'transb ? n : m,transb ? m : n,ldb'
@@ -121,23 +122,23 @@ def templates(functions):
     """What functions have alike but for the letter: the two halves of their
     names, the parameters with T and R, the letters."""
     for name, parameters in functions.items():
-        for letter, (value, real) in generate.PRECISIONS.items():
+        for letter, (value, real) in cublas.PRECISIONS.items():
             match = re.fullmatch(rf'(cublasI?){letter}([a-z]\w*)', name)
             if not match:
                 continue
             template = re.sub(rf'\b{value}\b', 'T', parameters)
             template = re.sub(rf'\b{real}\b', 'R', template)
             yield match[1], match[2], template, [
-                other for other in generate.PRECISIONS
+                other for other in cublas.PRECISIONS
                 if functions.get(match[1] + other + match[2]) ==
-                generate.in_precision(template, other)]
+                cublas.in_precision(template, other)]
 
 
 def rows(functions):
     """Few rows that stand for all functions, in the header's order."""
     wide = {name for name in functions
             if functions.get(name + '_64') ==
-            generate.in_64_bits(functions[name])}
+            cublas.in_64_bits(functions[name])}
     left = {name: (i, parameters)
             for i, (name, parameters) in enumerate(functions.items())
             if not (name.endswith('_64') and name[:-3] in wide)}

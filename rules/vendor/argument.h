@@ -54,9 +54,10 @@ typedef enum sdg_number_argument {
 #include "rules/vendor/arguments.def"
 } sdg_number_argument_t;
 
-/* Where an entry has its arguments (made by generate.py): offsets in bytes into
- * its struct of arguments, plus 1. 0: the entry has no such argument, or no
- * tensor of that role. If several tensors have the role: the first one's. */
+/* Where an entry has its arguments: offsets in bytes into its struct of
+ * arguments, plus 1. 0: the entry has no such argument, or no tensor of that
+ * role. If several tensors have the role: the first one's. interpose/generate
+ * makes the rows. */
 typedef struct sdg_argument_row {
   uint16_t argument[SDG_ARGUMENT_COUNT];
   uint16_t descriptor[SDG_ROLE_COUNT], data[SDG_ROLE_COUNT];

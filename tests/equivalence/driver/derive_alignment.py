@@ -3,9 +3,9 @@
 """Writes the C of a library to preload after libsundog.so, which notes the
 addresses that cuDNN and cuBLAS get.
 
-usage: derive_alignment.py INTERPOSE ENTRIES CUBLAS FAMILIES ARGUMENTS OUT
+usage: derive_alignment.py GENERATE ENTRIES CUBLAS FAMILIES ARGUMENTS OUT
 
-INTERPOSE: the folder with generate.py, which reads the tables. A program calls
+GENERATE: the folder with generate.py, which reads the tables. A program calls
 witness_mark("NAME") to learn what happened since the last mark; the file
 $WITNESS gets the line
   NAME FUNCTION.PARAMETER...
@@ -110,14 +110,12 @@ def wrappers(entries):
 
 
 def main():
-    folder, entries_def, cublas_def, families, arguments, out = sys.argv[1:]
+    folder, *tables, out = sys.argv[1:]
+    sys.dont_write_bytecode = True  # the source folder stays as it is
     sys.path.insert(0, folder)
     import generate
-    generate.read_families(families)
-    generate.read_arguments(arguments)
     with open(out, 'w', encoding='ascii') as file:
-        file.write(wrappers(generate.read(entries_def) +
-                            generate.read_prototypes(cublas_def)))
+        file.write(wrappers(generate.read_all(*tables)))
 
 
 if __name__ == '__main__':
