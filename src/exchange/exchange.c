@@ -5,9 +5,9 @@
 #include "src/base/vendor.h"
 #include "src/comm/comm.h"
 #include "src/comm/watch.h"
-#include "src/exchange/exec.h"
-#include "src/exchange/graph.h"
 #include "src/exchange/device.h"
+#include "src/exchange/graph.h"
+#include "src/exchange/lanes.h"
 #include "src/exchange/phases.h"
 #include "src/exchange/stretch.h"
 #include "src/exchange/tensor_digest.h"
@@ -50,7 +50,7 @@ void sdg_exchange_leave(void) {
 void sdg_exchange_forget(void) {
   sdg_watch_forget();
   sdg_comm_forget();
-  sdg_exec_forget();
+  sdg_lanes_forget();
   sdg_graph_forget();
   sdg_stretch_forget();
   sdg_tensor_digest_forget();

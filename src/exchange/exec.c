@@ -2,26 +2,15 @@
 // Executes plans: two lanes of ordered steps, joined by events.
 #include "src/exchange/exec.h"
 
-#include <string.h>
-
 #include "src/base/options.h"
 #include "src/base/vendor.h"
 #include "src/comm/comm.h"
 #include "src/exchange/copies.h"
 #include "src/exchange/device.h"
+#include "src/exchange/lanes.h"
 #include "src/exchange/messages.h"
 #include "src/exchange/phases.h"
 #include "src/exchange/stretch.h"
-#include "src/job/thread.h"
-
-// Events are recorded again in each call: a wait refers to the record that
-// precedes it, so one event per lane and purpose is enough.
-typedef struct events {
-  sdg_lanes_t lanes;
-  unsigned long long stream; // of the last plan: its id, which no other one has
-  bool stream_known;
-} events_t;
-static events_t events[SDG_CHANNEL_THREADS]; // index: the thread's channel
 
 void *sdg_exec_address(const sdg_exec_t *exec, int slab) {
   const sdg_slab_t *s = &exec->plan->slab[slab];
@@ -47,45 +36,12 @@ void *sdg_exec_element(const sdg_exec_t *exec, int slab, const sdg_box_t *box) {
   return sdg_exec_element_moved(exec, slab, box, unmoved);
 }
 
-static sdg_status_t events_get(const sdg_vendor_t *cuda, events_t **out) {
-  events_t *own = &events[sdg_channel_get()];
-  sdg_lanes_t *lanes = &own->lanes;
-  cudaEvent_t *const each[] = {&lanes->lane[0], &lanes->lane[1], &lanes->done};
-  for (int i = 0; i < 3; i++)
-    if (!*each[i])
-      SDG_TRY(sdg_vendor_check(
-          cuda->cudaEventCreateWithFlags(each[i], cudaEventDisableTiming),
-          "creation of an event"));
-  *out = own;
-  return SDG_OK;
-}
-
-// A stream that takes part in a capture cannot take other work meanwhile, so
-// that captured transfers have a stream of their own.
-static sdg_status_t comm_stream_get(const sdg_exec_t *exec,
-                                    cudaStream_t *out_stream) {
-  if (!exec->room)
-    return sdg_comm_stream(out_stream);
-  *out_stream = exec->room->comm;
-  return SDG_OK;
-}
-
-// Makes `stream` wait for all work enqueued on `other` so far.
-static sdg_status_t stream_join(const sdg_vendor_t *cuda, cudaStream_t stream,
-                                cudaStream_t other, cudaEvent_t event) {
-  SDG_TRY(
-      sdg_vendor_check(cuda->cudaEventRecord(event, other), "event record"));
-  return sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, event, 0),
-                          "wait for an event");
-}
-
 // The program's stream waits here if the messages are late.
 static sdg_status_t lane_join(const sdg_exec_t *exec, cudaStream_t comm_stream,
                               cudaEvent_t event) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
   int phase;
   SDG_TRY(sdg_phase_begin(exec->timed, SDG_PHASE_WAIT, exec->stream, &phase));
-  SDG_TRY(stream_join(cuda, exec->stream, comm_stream, event));
+  SDG_TRY(sdg_lanes_join(exec->stream, comm_stream, event));
   return sdg_phase_end(phase, exec->stream);
 }
 
@@ -111,8 +67,7 @@ static sdg_status_t step_join(const sdg_exec_t *exec, int index,
       !(main ? *io_ahead : acts_later(plan, index, SDG_LANE_COMM)))
     return SDG_OK;
   if (!main)
-    return stream_join(sdg_vendor_get(), comm_stream, exec->stream,
-                       own->lane[SDG_LANE_MAIN]);
+    return sdg_lanes_join(comm_stream, exec->stream, own->lane[SDG_LANE_MAIN]);
   *io_ahead = false;
   return lane_join(exec, comm_stream, own->lane[SDG_LANE_COMM]);
 }
@@ -123,11 +78,9 @@ static sdg_status_t step_join(const sdg_exec_t *exec, int index,
 // they are several.
 static sdg_status_t step_reduce(const sdg_exec_t *exec, const sdg_step_t *step,
                                 const sdg_lanes_t *own) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
   cudaStream_t comm_stream;
-  SDG_TRY(comm_stream_get(exec, &comm_stream));
-  SDG_TRY(
-      stream_join(cuda, comm_stream, exec->stream, own->lane[SDG_LANE_MAIN]));
+  SDG_TRY(sdg_lanes_comm(exec->room, &comm_stream));
+  SDG_TRY(sdg_lanes_join(comm_stream, exec->stream, own->lane[SDG_LANE_MAIN]));
   int phase;
   SDG_TRY(sdg_phase_begin(exec->timed, SDG_PHASE_SUM, comm_stream, &phase));
   SDG_TRY(sdg_messages_enqueue(exec, step, NULL, comm_stream));
@@ -367,83 +320,24 @@ static sdg_status_t early_open(const sdg_prefetch_t *prefetch,
   return SDG_OK;
 }
 
-// An id tells streams apart, unlike a handle: the program may have destroyed a
-// stream and created another at the same address. Returns whether it is the
-// last plan's.
-static bool stream_note(const sdg_vendor_t *cuda, events_t *own,
-                        cudaStream_t stream) {
-  unsigned long long id = 0;
-  bool known = cuda->cudaStreamGetId(stream, &id) == cudaSuccess;
-  if (!known)
-    (void)cuda->cudaGetLastError(); // the error is not the program's
-  bool same = known && own->stream_known && own->stream == id;
-  own->stream = id;
-  own->stream_known = known;
-  return same;
-}
-
-// Consecutive calls share scratch, whatever their streams.
-static sdg_status_t previous_wait(const sdg_vendor_t *cuda, events_t *own,
-                                  cudaStream_t stream) {
-  return stream_note(cuda, own, stream)
-             ? SDG_OK
-             : sdg_vendor_check(
-                   cuda->cudaStreamWaitEvent(stream, own->lanes.done, 0),
-                   "wait for the previous call");
-}
-
-// An event that was recorded in a capture is nothing to wait for elsewhere, so
-// that each capture has events of its own.
-static sdg_status_t lanes_open(const sdg_vendor_t *cuda, const sdg_exec_t *exec,
-                               const sdg_lanes_t **out) {
-  events_t *own;
-  if (exec->room) {
-    *out = &exec->room->lanes;
-    return exec->room->begun
-               ? sdg_vendor_check(cuda->cudaStreamWaitEvent(
-                                      exec->stream, exec->room->lanes.done, 0),
-                                  "wait for the previous captured call")
-               : SDG_OK;
-  }
-  SDG_TRY(events_get(cuda, &own));
-  *out = &own->lanes;
-  sdg_graph_tidy();
-  return previous_wait(cuda, own, exec->stream);
-}
-
-// Every stream of a capture has to be joined at its end.
-static sdg_status_t lanes_close(const sdg_vendor_t *cuda,
-                                const sdg_exec_t *exec,
-                                const sdg_lanes_t *lanes,
-                                cudaStream_t comm_stream, bool ahead) {
-  if (comm_stream && (ahead || exec->room))
-    SDG_TRY(stream_join(cuda, exec->stream, comm_stream,
-                        lanes->lane[SDG_LANE_COMM]));
-  if (exec->room)
-    exec->room->begun = true;
-  return sdg_vendor_check(cuda->cudaEventRecord(lanes->done, exec->stream),
-                          "event record");
-}
-
 static sdg_status_t plan_run(sdg_exec_t *exec, const order_t *order,
                              sdg_report_row_t *row, sdg_outcome_t *out) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
   cudaStream_t comm_stream = NULL;
   const sdg_lanes_t *lanes;
   int phase;
   exec->timed = sdg_phases_wanted() && !exec->room ? row : NULL;
   SDG_TRY(sdg_phase_begin(exec->timed, SDG_PHASE_CALL, exec->stream, &phase));
-  SDG_TRY(lanes_open(cuda, exec, &lanes));
+  SDG_TRY(sdg_lanes_open(exec->room, exec->stream, &lanes));
   if ((exec->plan->parcels > 0 && !order->rest) || order->prefetch ||
       exec->room) {
-    SDG_TRY(comm_stream_get(exec, &comm_stream));
-    SDG_TRY(stream_join(cuda, comm_stream, exec->stream,
-                        lanes->lane[SDG_LANE_MAIN]));
+    SDG_TRY(sdg_lanes_comm(exec->room, &comm_stream));
+    SDG_TRY(
+        sdg_lanes_join(comm_stream, exec->stream, lanes->lane[SDG_LANE_MAIN]));
   }
   *out = (sdg_outcome_t){.vendor = 0};
   bool ahead = false;
   SDG_TRY(steps_run(exec, order, lanes, comm_stream, &ahead, out));
-  SDG_TRY(lanes_close(cuda, exec, lanes, comm_stream, ahead));
+  SDG_TRY(sdg_lanes_close(exec->room, lanes, exec->stream, comm_stream, ahead));
   return sdg_phase_end(phase, exec->stream);
 }
 
@@ -480,26 +374,4 @@ sdg_status_t sdg_exec_digest(const sdg_prefetch_t *prefetch,
       SDG_TRY(sdg_copies_one(&exec, step, stream));
   }
   return sdg_messages_digest(&exec, stream, out);
-}
-
-sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
-  if (!events[channel].lanes.done)
-    return SDG_OK;
-  return sdg_vendor_check(
-      cuda->cudaStreamWaitEvent(stream, events[channel].lanes.done, 0),
-      "wait for the previous call");
-}
-
-sdg_status_t sdg_exec_precede(cudaStream_t stream) {
-  const sdg_vendor_t *cuda = sdg_vendor_get();
-  events_t *own;
-  SDG_TRY(events_get(cuda, &own));
-  (void)stream_note(cuda, own, stream);
-  return sdg_vendor_check(cuda->cudaEventRecord(own->lanes.done, stream),
-                          "event record");
-}
-
-void sdg_exec_forget(void) {
-  memset(events, 0, sizeof events);
 }

@@ -69,16 +69,4 @@ sdg_status_t sdg_exec_run_how(const sdg_plan_t *plan, const sdg_call_t *call,
 sdg_status_t sdg_exec_digest(const sdg_prefetch_t *prefetch,
                              cudaStream_t stream, uint64_t *out) SDG_MUST_CHECK;
 
-/* Makes `stream` wait for everything that plans of the thread with this
- * channel have enqueued so far, on any stream. Whole view: an update that was
- * made for one stream may be read by others. */
-sdg_status_t sdg_exec_follow(int channel, cudaStream_t stream) SDG_MUST_CHECK;
-
-/* Makes the calling thread's next plan wait for everything that is in `stream`
- * now: a graph with transfers. */
-sdg_status_t sdg_exec_precede(cudaStream_t stream) SDG_MUST_CHECK;
-
-/* Call before the device is reset (src/exchange/exchange.h). */
-void sdg_exec_forget(void);
-
 #endif

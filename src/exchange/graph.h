@@ -12,13 +12,7 @@
 #include <stdint.h>
 
 #include "src/base/status.h"
-
-/* The events that order a plan's two lanes, and its end before the next plan.
- */
-typedef struct sdg_lanes {
-  cudaEvent_t lane[2];
-  cudaEvent_t done;
-} sdg_lanes_t;
+#include "src/exchange/lanes.h"
 
 /* Memory that a captured call writes, and what is known of it then
  * (src/geometry/hint.h). */

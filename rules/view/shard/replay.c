@@ -13,6 +13,7 @@
 #include "src/base/vendor.h"
 #include "src/comm/watch.h"
 #include "src/exchange/graph.h"
+#include "src/exchange/lanes.h"
 #include "src/geometry/hint.h"
 #include "src/job/job.h"
 #include "src/job/launch_order.h"
@@ -167,7 +168,7 @@ static void outputs_put(const sdg_graph_room_t *room) {
 // Transfers of one thread run in the order of its calls, whatever their
 // streams.
 static sdg_status_t transfers_begin(const sdg_graph_use_t *use) {
-  SDG_TRY(sdg_exec_follow(sdg_channel_get(), use->stream));
+  SDG_TRY(sdg_lanes_follow(sdg_channel_get(), use->stream));
   SDG_TRY(sdg_launch_order_begin());
   sdg_status_t status = sdg_watch_begin(use->entry_name);
   if (status != SDG_OK)
@@ -208,7 +209,7 @@ static sdg_status_t launch_end(const sdg_graph_use_t *use, bool good) {
   }
   sdg_launch_order_end();
   if (status == SDG_OK)
-    status = sdg_exec_precede(use->stream);
+    status = sdg_lanes_precede(use->stream);
   sdg_report_count(sdg_report_find(use->entry_name, "-", "replay"), NULL);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }

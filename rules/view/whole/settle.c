@@ -16,7 +16,7 @@
 #include "src/base/options.h"
 #include "src/base/vendor.h"
 #include "src/exchange/device.h"
-#include "src/exchange/exec.h"
+#include "src/exchange/lanes.h"
 #include "src/exchange/update.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
@@ -240,7 +240,7 @@ static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
     return sdg_update_from_first((void *)read->at, read->width, read->pitch,
                                  read->height, memory->name, stream, row);
   }
-  return sdg_exec_follow(0, stream); // the channel of tagged calls
+  return sdg_lanes_follow(0, stream); // the channel of tagged calls
 }
 
 // A thread that a shared function waits for, or one that does not care: rows of

@@ -12,7 +12,7 @@
 #include "rules/view/whole/settle.h"
 #include "rules/view/whole/vector_share.h"
 #include "src/exchange/device.h"
-#include "src/exchange/exec.h"
+#include "src/exchange/lanes.h"
 #include "src/job/job.h"
 #include "src/job/thread.h"
 #include "src/plan/plan.h"
@@ -138,7 +138,7 @@ static sdg_status_t value_begin(const sdg_memory_access_t *memory,
     return SDG_OK;
   if (sdg_memory_notes_inputs())
     sdg_uploads_note(memory);
-  SDG_TRY(sdg_exec_follow(sdg_channel_get(), stream));
+  SDG_TRY(sdg_lanes_follow(sdg_channel_get(), stream));
   SDG_TRY(piece_make(vector, out_share, stream, out_piece));
   *out_done = true;
   return SDG_OK;
