@@ -7,14 +7,11 @@ usage: derive_cublas.py cublas_api.h          prints the table
                                               77: of another version of cuBLAS
 """
 import difflib
-import os
 import re
 import sys
 import textwrap
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                'generate'))
 import cublas
 
 # What the header says is followed, but for these exceptions.
@@ -31,7 +28,7 @@ UNSEEN = ['unseen cublasInit()', 'unseen cublasXtCreate(void *handle)']
 # Types that the header shows to C++ alone, and not to the C of the probes.
 EXTERN = r'\b(__half|__nv_bfloat16)\b'
 
-# What a function writes (generate/writes.py reads it), by the part of its name
+# What a function writes (writes.py reads it), by the part of its name
 # behind the types. Calls on vectors and products of matrices (gemm, gemv) are
 # known by themselves; every other one that has memory to write needs a row.
 TRIANGLE = 'n * (n + 1) / 2'
@@ -68,8 +65,8 @@ HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
 # The second part of the list of intercepted functions (entries.def): those of
 # cuBLAS that read or write matrices, by their prototypes alone. Written by
-# derive_cublas.py from NVIDIA's header of cuBLAS VERSION: change the exceptions
-# there, not this.
+# generate/derive_cublas.py from NVIDIA's header of cuBLAS VERSION: change the
+# exceptions there, not this.
 #
 # sundog knows of each only that it may read and write the allocations that its
 # pointers point into, and, where a pointer leads to pointers, any; and what it
