@@ -6,8 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "interpose/invocation.h"
@@ -18,14 +16,12 @@
 #include "rules/observe/inspect.h"
 #include "rules/observe/observe.h"
 #include "rules/observe/values.h"
-#include "rules/vendor/sequence.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
 #include "rules/view/shard/outside.h"
 #include "rules/view/whole/settle.h"
 #include "src/base/options.h"
 #include "src/base/status.h"
-#include "src/call/tag.h"
 #include "src/geometry/hint.h"
 #include "src/job/job.h"
 #include "src/job/peer_failure.h"
@@ -408,98 +404,6 @@ int sdg_capture_sync(int entry, int status) {
       status != cudaSuccess && !sdg_slot_disarmed())
     sdg_peer_failure_explain(sdg_entry[entry].name);
   return sdg_job_failed() ? cudaErrorLaunchFailure : status;
-}
-
-int sdg_capture_redistribute(const void *handle, const sdg_side_t *x,
-                             const sdg_side_t *y) {
-  sdg_status_t child = sdg_job_child("sundog_redistribute");
-  if (child != SDG_OK)
-    return (int)child;
-  sdg_capture_enter();
-  sdg_status_t status = sdg_redistribute(handle, x, y);
-  sdg_capture_leave();
-  return (int)status;
-}
-
-int sdg_capture_neighborhood(const void *handle,
-                             const sundog_neighborhood_t *how, int pieces,
-                             const sdg_piece_t *piece) {
-  sdg_status_t child = sdg_job_child("sundog_neighborhood_attention");
-  if (child != SDG_OK)
-    return (int)child;
-  sdg_capture_enter();
-  sdg_status_t status = sdg_neighborhood(handle, how, pieces, piece);
-  sdg_capture_leave();
-  return (int)status;
-}
-
-int sdg_capture_halo(const void *stream, const sundog_tensor_t *tensor,
-                     const void *data, const sundog_widths_t *widths,
-                     void *out) {
-  sdg_status_t child = sdg_job_child("sundog_halo");
-  if (child != SDG_OK)
-    return (int)child;
-  sdg_capture_enter();
-  sdg_status_t status = sdg_halo(stream, tensor, data, widths, out);
-  sdg_capture_leave();
-  return (int)status;
-}
-
-int sdg_capture_combine(const void *stream, void *data, size_t count,
-                        sundog_type_t type, sundog_op_t op, const char *axes) {
-  sdg_status_t child = sdg_job_child("sundog_combine");
-  if (child != SDG_OK)
-    return (int)child;
-  sdg_capture_enter();
-  sdg_status_t status = sdg_combine_values(stream, data, count, type, op, axes);
-  sdg_capture_leave();
-  return (int)status;
-}
-
-void sdg_capture_touch(const void *descriptor, const void *caller) {
-  if (!sdg_capture_is_foreign(caller))
-    sdg_tag_touch(descriptor);
-}
-
-int *sdg_capture_lengths(int dims, const int *extent, size_t count,
-                         const int *length, const void *caller) {
-  // If the vendor's library refuses a call for other reasons, it does so
-  // itself.
-  if (sdg_capture_is_foreign(caller) || !sdg_job_asked() || !length ||
-      !extent || dims != SDG_SEQUENCE_DIMS || extent[SDG_SEQUENCE_BATCH] < 1 ||
-      extent[SDG_SEQUENCE_BEAM] < 1 ||
-      count != (size_t)extent[SDG_SEQUENCE_BATCH] *
-                   (size_t)extent[SDG_SEQUENCE_BEAM])
-    return NULL;
-  sdg_capture_enter();
-  int *given = sdg_sequence_nonzero(length, count);
-  if (given && !sdg_setup_in_pieces()) {
-    free(given);
-    given = NULL;
-  }
-  sdg_capture_leave();
-  return given;
-}
-
-bool sdg_capture_said(const void *descriptor, const int *length, size_t count) {
-  return sdg_tag_say(descriptor, length, count) == SDG_OK;
-}
-
-bool sdg_capture_say(const void *descriptor, int numbers, const int *number,
-                     int listed, const int *list, const void *caller) {
-  int said[SDG_SAID_NUMBERS_MAX + SDG_SAID_LIST_MAX];
-  if (sdg_capture_is_foreign(caller) || !sdg_job_asked())
-    return true;
-  size_t count = (size_t)numbers;
-  memcpy(said, number, count * sizeof *said);
-  for (int i = 0; list && i < listed && i < SDG_SAID_LIST_MAX; i++)
-    said[count++] = list[i];
-  return sdg_tag_say(descriptor, said, count) == SDG_OK;
-}
-
-void sdg_capture_forget(const void *descriptor, const void *caller) {
-  if (!sdg_capture_is_foreign(caller))
-    sdg_tag_forget(descriptor);
 }
 
 bool sdg_capture_text(char *message, size_t bytes) {

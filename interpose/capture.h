@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "rules/view/combine.h"
-#include "rules/view/halo.h"
-#include "rules/view/neighborhood.h"
-#include "rules/view/redistribute.h"
 #include "rules/view/shard/replay.h"
 
 /* sundog works for the thread from here to there; may be nested. Meanwhile the
@@ -98,41 +94,6 @@ int sdg_capture_graph_end(int entry, const sdg_graph_use_t *use, int status,
  * `status` is an error or the job has failed. Says why if another rank ended.
  */
 int sdg_capture_sync(int entry, int status);
-
-/* sundog_redistribute: returns 0 or an SDG number. */
-int sdg_capture_redistribute(const void *handle, const sdg_side_t *x,
-                             const sdg_side_t *y);
-
-/* sundog_halo and sundog_combine: as above. */
-int sdg_capture_halo(const void *stream, const sundog_tensor_t *tensor,
-                     const void *data, const sundog_widths_t *widths,
-                     void *out);
-int sdg_capture_combine(const void *stream, void *data, size_t count,
-                        sundog_type_t type, sundog_op_t op, const char *axes);
-
-/* sundog_neighborhood_attention, forward and backward: as above. */
-int sdg_capture_neighborhood(const void *handle,
-                             const sundog_neighborhood_t *how, int pieces,
-                             const sdg_piece_t *piece);
-
-/* `caller` created or set a descriptor, or is about to destroy it. Descriptors
- * that cuDNN uses inside are not recorded. */
-void sdg_capture_touch(const void *descriptor, const void *caller);
-void sdg_capture_forget(const void *descriptor, const void *caller);
-
-/* `caller` is about to set a descriptor of `count` sequences. In the shard view
- * some may be empty. Returns the lengths to set instead, which the caller
- * frees; NULL: the program's own. */
-int *sdg_capture_lengths(int dims, const int *extent, size_t count,
-                         const int *length, const void *caller);
-/* The descriptor was set, with other lengths. False if memory is short. */
-bool sdg_capture_said(const void *descriptor, const int *length, size_t count);
-/* `caller` set a descriptor, by `numbers` numbers and a list whose elements
- * after the first `listed`, and after SDG_SAID_LIST_MAX, are not read. They are
- * stored for the rules. False if memory is short. */
-enum { SDG_SAID_NUMBERS_MAX = 8, SDG_SAID_LIST_MAX = 8 };
-bool sdg_capture_say(const void *descriptor, int numbers, const int *number,
-                     int listed, const int *list, const void *caller);
 
 /* cudnnGetLastErrorString: true if sundog refused the thread's last captured
  * call; `message` then says why. */

@@ -9,7 +9,7 @@ from families import FAMILIES
 from product import product
 from snippets import CALLER, begins, fill_of, real
 
-SAID_NUMBERS_MAX = 8  # SDG_SAID_NUMBERS_MAX of interpose/capture.h
+SAID_NUMBERS_MAX = 8  # SDG_SAID_NUMBERS_MAX of interpose/descriptor.h
 
 
 def watched(e):
@@ -107,13 +107,13 @@ def stood_in(e, lengths):
     changed = e.of_kind('changed')[0].name
     given = re.sub(rf'\b{lengths}\b', f'given ? given : {lengths}', real(e))
     return [f'static {begins("probe", e)}',
-            '  int *given = sdg_capture_lengths(nbDims, dimA, '
+            '  int *given = sdg_descriptor_lengths(nbDims, dimA, '
             f'seqLengthArraySize, {lengths},',
             f'                                   {CALLER});',
             f'  {e.ctype} status = {given};',
             '  if (status == CUDNN_STATUS_SUCCESS) {',
-            f'    sdg_capture_touch({changed}, {CALLER});',
-            '    if (given && !sdg_capture_said('
+            f'    sdg_descriptor_touch({changed}, {CALLER});',
+            '    if (given && !sdg_descriptor_said('
             f'{changed}, {lengths}, seqLengthArraySize))',
             '      status = CUDNN_STATUS_INTERNAL_ERROR;',
             '  }', '  free(given);', '  return status;', '}', '']
@@ -131,7 +131,7 @@ def remembered(e):
     numbers_text = ', '.join('(int)' + n for n in numbers)
     listed = f'{lists[0].argument}, {lists[0].name}' if lists else '0, NULL'
     return [f'    const int said[] = {{{numbers_text}}};',
-            f'    if (!sdg_capture_say({changed}, {len(numbers)}, said, '
+            f'    if (!sdg_descriptor_say({changed}, {len(numbers)}, said, '
             f'{listed},',
             f'                         {CALLER}))',
             '      return CUDNN_STATUS_INTERNAL_ERROR;']
@@ -141,7 +141,7 @@ def set_probe(e):
     lengths = e.of_kind('lengths')
     if lengths:
         return stood_in(e, lengths[0].name)
-    touched = [f'    sdg_capture_touch({"*" if p.kind == "created" else ""}'
+    touched = [f'    sdg_descriptor_touch({"*" if p.kind == "created" else ""}'
                f'{p.name}, {CALLER});'
                for p in e.of_kind('created', 'changed')]
     if e.of_kind('said'):
@@ -154,7 +154,7 @@ def set_probe(e):
 
 def destroy_probe(e):
     return [f'static {begins("probe", e)}',
-            *(f'  sdg_capture_forget({p.name}, {CALLER});'
+            *(f'  sdg_descriptor_forget({p.name}, {CALLER});'
               for p in e.of_kind('destroyed')),
             f'  TAIL return {real(e)};', '}', '']
 

@@ -20,6 +20,7 @@ OPENING = r'''#include <cublasLt.h>
 /* Nothing of ours is found through the global offset table. */
 #pragma GCC visibility push(hidden)
 #include "interpose/capture.h"
+#include "interpose/descriptor.h"
 #include "interpose/function/kernel.h"
 #include "interpose/graph/execute.h"
 #include "interpose/slot.h"

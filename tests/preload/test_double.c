@@ -3,9 +3,9 @@
 // interposition. The tests set the verdict on calls with these variables.
 //
 //   SDG_DOUBLE_ASKED=1    a split was asked for
-//   SDG_DOUBLE_VERDICT    pass (the default: the call is not tagged), ask
-// (pass,                         and ask again the next time), or the
-// cudnnStatus_t of                         a call that sundog carried out
+//   SDG_DOUBLE_VERDICT    pass: the call is not tagged (the default);
+//                         ask: the same, and ask again the next time;
+//                         the cudnnStatus_t of a call that was carried out
 //   SDG_DOUBLE_BROKEN=1   the job has failed
 //   SDG_DOUBLE_KERNELS=1  the rules declare kernels
 #include <stdio.h>
@@ -26,10 +26,6 @@
 #include "rules/observe/run_record.h"
 #include "rules/observe/values.h"
 #include "rules/place/label.h"
-#include "rules/view/neighborhood.h"
-#include "rules/view/combine.h"
-#include "rules/view/halo.h"
-#include "rules/view/redistribute.h"
 #include "rules/view/registry.h"
 #include "rules/view/shard/outside.h"
 #include "src/call/functions.h"
@@ -337,39 +333,6 @@ void sdg_reach_drop(void) {
 }
 
 void sdg_values_drop(void) {
-}
-
-sdg_status_t sdg_redistribute(const void *handle, const sdg_side_t *x,
-                              const sdg_side_t *y) {
-  (void)handle, (void)x, (void)y;
-  return SDG_E_INTERNAL; // no program of these tests calls it
-}
-
-sdg_status_t sdg_neighborhood(const void *handle,
-                              const sundog_neighborhood_t *how, int pieces,
-                              const sdg_piece_t *piece) {
-  (void)handle, (void)how, (void)pieces, (void)piece;
-  return SDG_E_INTERNAL; // no program of these tests calls it
-}
-
-sdg_status_t sdg_halo(const void *stream, const sundog_tensor_t *tensor,
-                      const void *data, const sundog_widths_t *widths,
-                      void *out) {
-  (void)stream, (void)tensor, (void)data, (void)widths, (void)out;
-  return SDG_E_INTERNAL; // no program of these tests calls it
-}
-
-int sdg_halo_place(const sundog_tensor_t *tensor, int64_t *first,
-                   int64_t *whole) {
-  (void)tensor, (void)first, (void)whole;
-  return 0; // no program of these tests calls it
-}
-
-sdg_status_t sdg_combine_values(const void *stream, void *data, size_t count,
-                                sundog_type_t type, sundog_op_t op,
-                                const char *axes) {
-  (void)stream, (void)data, (void)count, (void)type, (void)op, (void)axes;
-  return SDG_E_INTERNAL; // no program of these tests calls it
 }
 
 // Functions of the program's own go on as they are.
