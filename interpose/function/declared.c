@@ -84,8 +84,12 @@ static void *target_make(unsigned index) {
   if (!function || sdg_slot_disarmed())
     return real;
   sdg_load_watch_fork();
-  if (sdg_function_closure_at(index, function, real, &code) == SDG_OK)
+  sdg_status_t status = sdg_function_closure_at(index, function, real, &code);
+  if (status == SDG_OK)
     return code;
+  // It is not called, and may have no status to return: later calls of the
+  // CUDA runtime fail.
+  (void)sdg_job_fail(status);
   sdg_report_fail();
   return (void *)nothing;
 }
