@@ -64,7 +64,7 @@ static ffi_type *type_of(sdg_number_t number) {
 
 static ffi_type *argument_type(closure_t *closure, int index) {
   const sdg_argument_t *argument = &closure->function->argument[index];
-  if (argument->use != SDG_ARGUMENT_NUMBER || argument->by_reference)
+  if (sdg_argument_is_address(argument))
     return &ffi_type_pointer;
   if (!argument->members)
     return type_of(argument->number[0]);

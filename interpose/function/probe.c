@@ -16,7 +16,7 @@ typedef struct used {
   int integers, floats, words; // registers, and eight bytes each of the stack
 } used_t;
 
-// A struct of numbers as C lays it out.
+// What decides how a struct of numbers is passed.
 typedef struct record {
   int bytes;
   bool floating[SDG_MEMBERS_MAX]; // of each eight bytes: only floating numbers
@@ -24,19 +24,16 @@ typedef struct record {
 } record_t;
 
 static record_t record_of(const sdg_argument_t *argument) {
-  record_t record = {.alike = true};
-  int align = 1;
+  record_t record = {.bytes =
+                         (int)sdg_argument_offset(argument, argument->members),
+                     .alike = true};
   memset(record.floating, true, sizeof record.floating);
   for (int m = 0; m < argument->members; m++) {
-    int bytes = argument->number[m].bytes;
-    int at = (record.bytes + bytes - 1) / bytes * bytes;
     bool floating = argument->number[m].kind == 'f';
-    record.floating[at / 8] &= floating;
-    record.alike &= floating && bytes == argument->number[0].bytes;
-    record.bytes = at + bytes;
-    align = bytes > align ? bytes : align;
+    record.floating[sdg_argument_offset(argument, m) / 8] &= floating;
+    record.alike &=
+        floating && argument->number[m].bytes == argument->number[0].bytes;
   }
-  record.bytes = (record.bytes + align - 1) / align * align;
   return record;
 }
 
@@ -96,8 +93,7 @@ void sdg_probe_layout(const sdg_function_t *function, sdg_probe_layout_t *out) {
   out->sizes = 0;
   for (int a = 0; a < function->arguments; a++) {
     const sdg_argument_t *argument = &function->argument[a];
-    bool address =
-        argument->use != SDG_ARGUMENT_NUMBER || argument->by_reference;
+    bool address = sdg_argument_is_address(argument);
     if (!address && argument->members) {
       record_pass(argument, &used);
     } else if (!address && argument->number[0].kind == 'f') {
@@ -125,8 +121,7 @@ bool sdg_probe_agrees(const sdg_function_t *function,
   for (int i = 0; i < layout->sizes; i++) {
     int index = layout->size[i].argument;
     const sdg_argument_t *argument = &function->argument[index];
-    bool address =
-        argument->use != SDG_ARGUMENT_NUMBER || argument->by_reference;
+    bool address = sdg_argument_is_address(argument);
     size_t bytes = address ? sizeof(void *) : (size_t)argument->number[0].bytes;
     if (memcmp(a[index], b[index], bytes) != 0)
       return false;

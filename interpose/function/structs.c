@@ -39,27 +39,23 @@ static bool libffi_overwrites(void) {
   return got != first;
 }
 
-// Of each 8 bytes of a struct, whether they are floating numbers alone.
-// Returns the bytes.
+// Whether the first 8 bytes of a struct, and the next 8, are floating numbers
+// alone. Returns the bytes of all.
 static size_t struct_read(const sdg_argument_t *argument, bool *out_floating) {
-  size_t bytes = 0, alignment = 1;
   out_floating[0] = out_floating[1] = true;
   for (int m = 0; m < argument->members; m++) {
-    size_t size = (size_t)argument->number[m].bytes;
-    bytes = (bytes + size - 1) / size * size;
-    if (bytes < 16)
-      out_floating[bytes / 8] &= argument->number[m].kind == 'f';
-    bytes += size;
-    alignment = size > alignment ? size : alignment;
+    size_t at = sdg_argument_offset(argument, m);
+    if (at < 16)
+      out_floating[at / 8] &= argument->number[m].kind == 'f';
   }
-  return (bytes + alignment - 1) / alignment * alignment;
+  return sdg_argument_offset(argument, argument->members);
 }
 
 const char *sdg_function_struct_wrong(const sdg_function_t *function) {
   int integers = 0, floating = 0;
   for (int a = 0; a < function->arguments; a++) {
     const sdg_argument_t *argument = &function->argument[a];
-    if (argument->use != SDG_ARGUMENT_NUMBER || argument->by_reference) {
+    if (sdg_argument_is_address(argument)) {
       integers++;
       continue;
     }

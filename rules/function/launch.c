@@ -63,15 +63,10 @@ sdg_status_t sdg_kernel_grid(const sdg_function_t *kernel,
 
 size_t sdg_kernel_argument_bytes(const sdg_function_t *kernel, int index) {
   const sdg_argument_t *argument = &kernel->argument[index];
-  size_t end = 0, widest = 1;
-  if (argument->use != SDG_ARGUMENT_NUMBER)
-    return sizeof(void *);
-  for (int m = 0; m < (argument->members ? argument->members : 1); m++) {
-    size_t bytes = (size_t)argument->number[m].bytes;
-    widest = bytes > widest ? bytes : widest;
-    end = (end + bytes - 1) / bytes * bytes + bytes;
-  }
-  return (end + widest - 1) / widest * widest;
+  return argument->use == SDG_ARGUMENT_NUMBER
+             ? sdg_argument_offset(argument,
+                                   argument->members ? argument->members : 1)
+             : sizeof(void *);
 }
 
 // ---- parameters ------------------------------------------------------------

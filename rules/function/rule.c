@@ -45,14 +45,11 @@ static uint64_t numbers_hash(const sdg_call_t *call) {
     if (argument->by_reference)
       memcpy(&at, c->value[a], sizeof at);
     // The bytes between the members of a struct are not the program's.
-    size_t offset = 0;
-    for (int m = 0; m < (argument->members ? argument->members : 1) && at;
-         m++) {
-      size_t bytes = (size_t)argument->number[m].bytes;
-      offset = (offset + bytes - 1) / bytes * bytes;
-      hash = sdg_hash_bytes(hash, (const char *)at + offset, bytes);
-      offset += bytes;
-    }
+    int members = argument->members ? argument->members : 1;
+    for (int m = 0; m < members && at; m++)
+      hash = sdg_hash_bytes(hash,
+                            (const char *)at + sdg_argument_offset(argument, m),
+                            (size_t)argument->number[m].bytes);
   }
   return hash;
 }

@@ -9,6 +9,7 @@
 #define SDG_RULES_FILE_FUNCTION_FUNCTION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "rules/file/file.h"
@@ -51,6 +52,28 @@ typedef struct sdg_argument {
                    from rank to rank */
 } sdg_argument_t;
 
+static inline bool sdg_argument_is_address(const sdg_argument_t *argument) {
+  return argument->use != SDG_ARGUMENT_NUMBER || argument->by_reference;
+}
+
+/* Where a member of a struct lies, in bytes, as C lays it out; of member
+ * `members`: the size of all, with what is unused behind the last. A number is
+ * a struct of one. Example: struct {int double char}: 0, 8, 16; 24. */
+static inline size_t sdg_argument_offset(const sdg_argument_t *argument,
+                                         int member) {
+  int members = argument->members ? argument->members : 1;
+  size_t at = 0, widest = 1;
+  for (int m = 0; m < members; m++) {
+    size_t bytes = (size_t)argument->number[m].bytes;
+    at = (at + bytes - 1) / bytes * bytes;
+    if (m == member)
+      return at;
+    at += bytes;
+    widest = bytes > widest ? bytes : widest;
+  }
+  return (at + widest - 1) / widest * widest;
+}
+
 /* A tensor with named dimensions, in the order in which the section has them:
  * the last is contiguous unless strides are said. */
 typedef struct sdg_function_tensor {
@@ -67,7 +90,8 @@ typedef struct sdg_function_tensor {
   struct {
     int64_t before, behind;
   } ghost[SDG_FUNCTION_DIMS];
-  bool ghosts_said, has_ghosts;
+  bool ghosts_said;
+  bool has_ghosts; /* more than 0 in some dimension */
 } sdg_function_tensor_t;
 
 /* How far an element of a result sees along a dimension, in elements. */
