@@ -56,6 +56,18 @@ bool sdg_function_is_combined(const sdg_function_maker_t *m, int index) {
   return m->call->operand[index].role == SDG_ROLE_RESULT;
 }
 
+bool sdg_function_reads(const sdg_function_maker_t *m, int index) {
+  const sdg_operand_t *operand = &m->call->operand[index];
+  return !operand->is_output || operand->is_updated;
+}
+
+bool sdg_function_has_ghosts(const sdg_function_t *function) {
+  bool has = false;
+  for (int t = 0; t < function->tensors; t++)
+    has |= function->tensor[t].has_ghosts;
+  return has;
+}
+
 bool sdg_function_extends(const sdg_function_maker_t *m, int index) {
   for (int r = 0; r < m->tagging->ranks; r++) {
     int rank = m->tagging->rank_list[r];

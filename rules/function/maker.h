@@ -54,6 +54,9 @@ typedef struct sdg_function_maker {
 } sdg_function_maker_t;
 
 bool sdg_function_is_combined(const sdg_function_maker_t *m, int index);
+/* Whether the function reads an operand: an input, or one updated in place. */
+bool sdg_function_reads(const sdg_function_maker_t *m, int index);
+bool sdg_function_has_ghosts(const sdg_function_t *function);
 /* The elements of an operand in a box of the lead. */
 sdg_box_t sdg_function_box(const sdg_function_maker_t *m, int index,
                            const sdg_box_t *lead);

@@ -12,11 +12,6 @@
 
 // ---- extend ----------------------------------------------------------------
 
-static bool reads(const sdg_function_maker_t *m, int index) {
-  const sdg_operand_t *operand = &m->call->operand[index];
-  return !operand->is_output || operand->is_updated;
-}
-
 // Chooses where the function finds an operand: in the program's memory, or in
 // scratch with the elements around the rank's own.
 static sdg_status_t operand_open(sdg_function_maker_t *m, int index,
@@ -33,7 +28,7 @@ static sdg_status_t operand_open(sdg_function_maker_t *m, int index,
   if (sdg_function_is_combined(m, index) || !sdg_function_extends(m, index))
     return SDG_OK;
   SDG_TRY(sdg_function_scratch(m, index, piece));
-  if (reads(m, index))
+  if (sdg_function_reads(m, index))
     return sdg_function_fetch(m, index, &piece->slab[index], 1);
   // The function may leave elements of its outputs as they are.
   return sdg_plan_copy(m->plan, SDG_LANE_MAIN, m->own_slab[index],

@@ -4,11 +4,6 @@
 #include "rules/function/maker.h"
 #include "src/job/cost.h"
 
-static bool is_read(const sdg_function_maker_t *m, int index) {
-  const sdg_operand_t *operand = &m->call->operand[index];
-  return !operand->is_output || operand->is_updated;
-}
-
 // ---- which elements are wrong after the first call -------------------------
 
 // Whether the function takes an end of the rank's range for an end of the
@@ -51,14 +46,6 @@ static int strips_of(const sdg_function_maker_t *m, int rank,
 
 // ---- whether to repair -----------------------------------------------------
 
-// Ghosts are filled in the program's memory before the call.
-static bool has_ghosts(const sdg_function_t *function) {
-  for (int t = 0; t < function->tensors; t++)
-    if (function->tensor[t].has_ghosts)
-      return true;
-  return false;
-}
-
 // An output without a dimension in which strips lie would be written by each
 // of them.
 static bool outputs_allow(const sdg_function_maker_t *m) {
@@ -95,7 +82,7 @@ static double repair_us(const sdg_function_maker_t *m, const sdg_box_t *want,
       if (!sdg_function_extends(m, i))
         continue;
       copies += operand->is_output ? 2 : 1; // assembled or saved, and stored
-      bytes += bytes_in(m, i, is_read(m, i) ? &around : &want[s]);
+      bytes += bytes_in(m, i, sdg_function_reads(m, i) ? &around : &want[s]);
       bytes += operand->is_output ? bytes_in(m, i, &want[s]) : 0;
     }
   }
@@ -123,9 +110,10 @@ bool sdg_function_repairs(const sdg_function_maker_t *m,
   const sdg_cost_t cost = sdg_cost_agreed();
   sdg_box_t want[2 * SDG_DIMS_MAX];
   sdg_price_t price = {0, 0};
+  // Ghosts are filled in the program's memory before the call.
   if (!m->function->pure || strategy == SDG_STRATEGY_EXTEND ||
-      has_ghosts(m->function) || sdg_function_has_results(m->function) ||
-      !outputs_allow(m))
+      sdg_function_has_ghosts(m->function) ||
+      sdg_function_has_results(m->function) || !outputs_allow(m))
     return false;
   bool compares = strategy != SDG_STRATEGY_REPAIR && cost.copy_bytes_s > 0;
   for (int r = 0; r < m->tagging->ranks; r++) {
@@ -185,7 +173,7 @@ static sdg_status_t messages_add(sdg_function_maker_t *m, int index) {
 static sdg_status_t exchange(sdg_function_maker_t *m) {
   bool updates = false;
   for (int i = 0; i < m->call->operands; i++) {
-    if (is_read(m, i) && sdg_function_extends(m, i))
+    if (sdg_function_reads(m, i) && sdg_function_extends(m, i))
       SDG_TRY(messages_add(m, i));
     updates |= m->call->operand[i].is_updated;
   }
@@ -227,7 +215,7 @@ static sdg_status_t outputs_store(sdg_function_maker_t *m, int p,
 static sdg_status_t inputs_fill(sdg_function_maker_t *m, int p, bool own) {
   for (int i = 0; i < m->call->operands; i++) {
     int strip = m->state->piece[p].slab[i];
-    if (!is_read(m, i) || !is_apart(m, &m->state->piece[p], i))
+    if (!sdg_function_reads(m, i) || !is_apart(m, &m->state->piece[p], i))
       continue;
     if (!own)
       SDG_TRY(sdg_function_land(m, i, strip));

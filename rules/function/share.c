@@ -18,26 +18,23 @@ typedef struct sharer {
   // extents of a piece are not the program's, or rows are images of others.
   bool scratch[SDG_OPERANDS_MAX];
   // A kernel whose grid is known for the program's extents only: every rank
-  // launches in full, and has new elements where it had old ones.
-  bool in_full;
+  // launches it on all elements, and nothing is moved. No element sees another,
+  // so that those that were right before are right afterwards.
+  bool still;
 } sharer_t;
 
 static bool is_result(const sharer_t *s, int index) {
   return sdg_function_is_combined(&s->m, index);
 }
 
-static bool reads(const sdg_operand_t *operand) {
-  return !operand->is_output || operand->is_updated;
-}
-
 // ---- memory ----------------------------------------------------------------
 
-// Bits of sdg_function_memory(). UNSEEN << i: operand i is a result in memory
+// Bits of sdg_function_memory(). UNSEEN << i: operand i is an output in memory
 // that the program can read without a call.
 enum {
-  PAGEABLE = 1, // a result is in memory that cannot be sent
-  SAME = 2,     // a result is in the memory of an input
-  OVERLAPS = 4, // a result has a part of another tensor's memory
+  PAGEABLE = 1, // an output is in memory that cannot be sent
+  SAME = 2,     // an output is in the memory of an input
+  OVERLAPS = 4, // an output has a part of another tensor's memory
   UNSEEN = 8,
 };
 
@@ -83,15 +80,6 @@ uint64_t sdg_function_memory(const sdg_call_t *call) {
 static bool sees_all(const sdg_function_t *function, int dims, int d) {
   sdg_dim_t dim = sdg_dim_at(SDG_FAMILY_FUNCTION, d, dims);
   return function->reach[dim] == SDG_REACH_ALL;
-}
-
-static bool has_ghosts(const sdg_function_t *function) {
-  for (int t = 0; t < function->tensors; t++)
-    for (int i = 0; i < function->tensor[t].dims; i++)
-      if (function->tensor[t].ghost[i].before ||
-          function->tensor[t].ghost[i].behind)
-        return true;
-  return false;
 }
 
 // Places the lead as it was written or as the section says, but not split in
@@ -213,37 +201,47 @@ static bool any_common(const sharer_t *s) {
   return false;
 }
 
-// *out_why: why every rank makes the call in full; NULL: the ranks share it.
-static sdg_status_t obstacle_find(sharer_t *s, const char **out_why) {
-  uint64_t memory = sdg_function_memory(s->m.call);
-  bool fit = true, reach;
-  *out_why = NULL;
+// Reasons why every rank makes the call in full; NULL: it need not.
+
+static const char *section_obstacle(const sharer_t *s) {
+  const char *why = NULL;
   for (int i = 1; i < s->m.call->operands; i++)
     if (!extents_fit(s, i))
-      *out_why = "tensors of other extents than the first";
-  if (has_ghosts(s->m.function))
-    *out_why = "ghosts";
+      why = "tensors of other extents than the first";
+  if (sdg_function_has_ghosts(s->m.function))
+    why = "ghosts";
   if (!sdg_placement_axes(&s->at.placement[0]))
-    *out_why = "reach = all wherever it is split";
+    why = "reach = all wherever it is split";
+  return why;
+}
+
+// Of a call whose tensors are all placed.
+static sdg_status_t call_obstacle(sharer_t *s, const char **out_why) {
+  uint64_t memory = sdg_function_memory(s->m.call);
+  bool fit = true, reach = any_reach(s);
+  s->still = !grid_follows(s);
+  if (!s->still)
+    SDG_TRY(pieces_check(s, &fit));
+  if (memory & PAGEABLE)
+    *out_why = "an output in memory that the CUDA runtime did not allocate";
+  else if (memory & OVERLAPS || (memory & SAME && reach))
+    *out_why = "an output in the memory of what it sees";
+  else if (s->still && (reach || any_common(s) || s->m.function->results > 0))
+    *out_why = "`grid` does not say how the launch follows the extents";
+  else if (!s->still && any_idle(s)) // it may return a number
+    *out_why = "ranks without elements";
+  else
+    *out_why = fit ? NULL : "a piece that no arguments describe";
+  return SDG_OK;
+}
+
+static sdg_status_t obstacle_find(sharer_t *s, const char **out_why) {
+  *out_why = section_obstacle(s);
   if (*out_why)
     return SDG_OK;
   for (int i = 1; i < s->m.call->operands; i++)
     SDG_TRY(other_place(s, i));
-  reach = any_reach(s);
-  s->in_full = !grid_follows(s);
-  if (!s->in_full)
-    SDG_TRY(pieces_check(s, &fit));
-  if (memory & PAGEABLE)
-    *out_why = "a result in memory that the CUDA runtime did not allocate";
-  else if (memory & OVERLAPS || (memory & SAME && reach))
-    *out_why = "a result in the memory of what it sees";
-  else if (s->in_full && (reach || any_common(s) || s->m.function->results > 0))
-    *out_why = "`grid` does not say how the launch follows the extents";
-  else if (!s->in_full && any_idle(s)) // what would it return?
-    *out_why = "ranks without elements";
-  else if (!fit)
-    *out_why = "a piece that no arguments describe";
-  return SDG_OK;
+  return call_obstacle(s, out_why);
 }
 
 // ---- the share -------------------------------------------------------------
@@ -264,8 +262,9 @@ static sdg_status_t share_fill(sharer_t *s) {
     SDG_TRY(sdg_share_reads(share, i, &box));
     for (int r = 0; r < share->ranks; r++) {
       // The function may leave elements of its outputs as they are.
-      box[r] = reads(operand) ? sdg_function_need(s->m.call, &s->at, r)
-                              : own_box(s, r);
+      box[r] = sdg_function_reads(&s->m, i)
+                   ? sdg_function_need(s->m.call, &s->at, r)
+                   : own_box(s, r);
       box[r] = sdg_function_box(&s->m, i, &box[r]);
     }
   }
@@ -316,16 +315,15 @@ static sdg_status_t operand_open(sharer_t *s, int index,
   if (!s->scratch[index])
     return in_place(s, index, &box, &piece->slab[index]);
   SDG_TRY(sdg_function_scratch(&s->m, index, piece));
-  return reads(operand)
+  return sdg_function_reads(&s->m, index)
              ? images_copy(s, from, piece->slab[index], &all, &box)
              : sdg_plan_copy(s->m.plan, SDG_LANE_MAIN, from, piece->slab[index],
                              NULL, &own, SDG_COPY_ACTIVATION);
 }
 
 static sdg_status_t steps_make(sharer_t *s) {
-  sdg_box_t need = s->in_full
-                       ? sdg_operand_box(&s->m.call->operand[0])
-                       : sdg_function_need(s->m.call, &s->at, s->at.rank);
+  sdg_box_t need = s->still ? sdg_operand_box(&s->m.call->operand[0])
+                            : sdg_function_need(s->m.call, &s->at, s->at.rank);
   sdg_function_piece_t *piece;
   SDG_TRY(sdg_function_state_make(&s->m));
   for (int i = 0; i < s->m.call->operands; i++) {
@@ -349,17 +347,17 @@ static sdg_status_t shared_plan(sharer_t *s, sdg_plan_t **out_plan) {
   bool any = false;
   for (int i = 0; i < s->m.call->operands; i++)
     any |= s->scratch[i];
-  SDG_TRY(sdg_plan_create_shared(s->in_full ? "still"
-                                 : any      ? "extend"
-                                            : "window",
+  SDG_TRY(sdg_plan_create_shared(s->still ? "still"
+                                 : any    ? "extend"
+                                          : "window",
                                  sdg_mesh_ranks(s->at.mesh), &s->m.plan));
   s->m.plan->why =
-      s->in_full
-          ? "every rank launches in full, and nothing is moved: the section "
-            "has no `grid`"
-      : any ? "the function works on copies: strides follow from the "
-              "extents, or rows from beyond the ends"
-            : "the function works on the rank's rows where they lie";
+      s->still ? "every rank launches in full, and nothing is moved: `grid` "
+                 "does not "
+                 "say how the launch follows the extents"
+      : any    ? "the function works on copies: strides follow from the "
+                 "extents, or rows from beyond the ends"
+               : "the function works on the rank's rows where they lie";
   s->m.own = own_box(s, s->at.rank);
   sdg_status_t status = share_fill(s);
   if (status == SDG_OK)
