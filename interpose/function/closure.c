@@ -114,7 +114,7 @@ int sdg_function_left(int version, int actions, uint64_t class, void *exception,
                       void *context);
 
 // The personality of capture()'s frame: whoever unwinds the stack calls it, and
-// goes on. The plan was left in its middle, on this rank perhaps alone.
+// goes on. The plan has stopped in its middle, perhaps on this rank alone.
 __attribute__((used)) int sdg_function_left(int version, int actions,
                                             uint64_t class, void *exception,
                                             void *context) {

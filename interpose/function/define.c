@@ -63,8 +63,8 @@ static sdg_status_t symbol_check(const sdg_function_t *function) {
   return SDG_OK;
 }
 
-static sdg_status_t made(const sdg_rules_t *rules, const char *name,
-                         const char *text, defined_t *io) {
+static sdg_status_t defined_fill(const sdg_rules_t *rules, const char *name,
+                                 const char *text, defined_t *io) {
   SDG_TRY(sdg_rules_define(rules, name, text, &io->function));
   SDG_TRY(symbol_check(&io->function));
   io->text = strdup(text);
@@ -85,7 +85,7 @@ static sdg_status_t define(const char *name, const char *text) {
   if (same)
     return SDG_OK;
   SDG_TRY(SDG_ALLOCATE(defined, 1, "a function"));
-  sdg_status_t status = made(rules, name, text, defined);
+  sdg_status_t status = defined_fill(rules, name, text, defined);
   if (status != SDG_OK) {
     free(defined->text);
     free(defined);

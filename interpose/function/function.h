@@ -13,8 +13,8 @@
  * of libc. */
 int sdg_function_find(const char *name);
 
-/* The program looked the function up, and found it here. Returns the address
- * that it gets instead. */
+/* The program looks function `index` up, whose address this is. Returns the
+ * address for the program: that of the stub. */
 void *sdg_function_record(int index, void *address);
 
 /* The first call of function `index`: returns where it is to go, and keeps that
@@ -32,8 +32,8 @@ extern atomic_bool sdg_function_defined;
 static inline bool sdg_function_any_defined(void) {
   return atomic_load_explicit(&sdg_function_defined, memory_order_acquire);
 }
-/* The program looked `name` up, and found it here. Returns the address that it
- * gets instead if it is such a function; NULL: it is none. */
+/* The program looks `name` up, whose address this is. Returns the address for
+ * the program if it is such a function, else NULL. */
 void *sdg_function_redefined(const char *name, void *address);
 /* Part of sdg_function_finish, for such functions. */
 void sdg_function_defined_finish(void);

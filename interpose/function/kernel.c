@@ -39,7 +39,7 @@ bool sdg_kernel_declared(void) {
 
 // ---- which section a kernel has --------------------------------------------
 
-// What was found out about an address of a kernel. Never freed.
+// What is known of a kernel's address. Never freed.
 typedef struct known {
   struct known *next;
   const void *kernel;             // a function of the program, or cudaKernel_t
@@ -55,7 +55,7 @@ static char *symbol_of[SDG_SECTIONS_MAX]; // the kernel of a section
 static int unloads_read(struct dl_phdr_info *info, size_t bytes, void *out) {
   (void)bytes;
   *(unsigned long long *)out = info->dlpi_subs;
-  return 1; // of every object the same
+  return 1; // every object has the same number
 }
 
 // Another library may have been loaded where one was.

@@ -39,41 +39,68 @@ static sdg_status_t number_fail(const char *what, int i, int64_t value) {
 
 // ---- the tensor ------------------------------------------------------------
 
-// "H W": the operand's dimensions. Returns how many the tensor has.
-static sdg_status_t dims_read(const char *text, shape_t *out, int *out_count) {
+// Reads "H W".
+static sdg_status_t dims_read(const char *text, sdg_dim_t *out_dim,
+                              int *out_count) {
   sdg_location_t location = {name, 0};
-  sdg_dim_t dim[DIMS];
   sdg_word_t word;
   int count = 0;
-  out->dims = 4;
   if (!text)
     return sdg_fail(SDG_E_HALO, "%s: the tensor's dims are NULL", name);
   while (sdg_word_next(&text, " \t,", &word)) {
+    sdg_dim_t dim;
     if (count == DIMS)
       return sdg_fail(SDG_E_HALO, "%s: more than %d dimensions", name, DIMS);
-    SDG_TRY(sdg_dim_parse(&location, word, &dim[count]));
-    if (dim[count] > SDG_DIM_W)
+    SDG_TRY(sdg_dim_parse(&location, word, &dim));
+    if (dim > SDG_DIM_W)
       return sdg_fail(SDG_E_HALO, "%s: %s is none of N C D H W", name,
-                      sdg_dim_name(dim[count]));
-    if (dim[count] == SDG_DIM_D)
-      out->dims = 5;
-    count++;
-  }
-  if (count == 0)
-    return sdg_fail(SDG_E_HALO, "%s: the tensor has no dimension", name);
-  for (int i = 0; i < count; i++) {
-    out->at[i] = sdg_dim_index(SDG_FAMILY_HALO, dim[i], out->dims);
-    for (int j = 0; j < i; j++)
-      if (dim[i] == dim[j])
+                      sdg_dim_name(dim));
+    for (int i = 0; i < count; i++)
+      if (out_dim[i] == dim)
         return sdg_fail(SDG_E_HALO, "%s: two dimensions %s", name,
-                        sdg_dim_name(dim[i]));
+                        sdg_dim_name(dim));
+    out_dim[count++] = dim;
   }
   *out_count = count;
+  return count > 0
+             ? SDG_OK
+             : sdg_fail(SDG_E_HALO, "%s: the tensor has no dimension", name);
+}
+
+// The operand's dimensions are N C H W, with D before H if the tensor has it.
+static void dims_place(const sdg_dim_t *dim, int count, shape_t *out) {
+  out->dims = 4;
+  for (int i = 0; i < count; i++)
+    if (dim[i] == SDG_DIM_D)
+      out->dims = 5;
+  for (int i = 0; i < count; i++)
+    out->at[i] = sdg_dim_index(SDG_FAMILY_HALO, dim[i], out->dims);
+}
+
+// Each dimension lies outside all whose strides are smaller, so that no two
+// elements share memory.
+static sdg_status_t strides_check(const shape_t *shape, int count,
+                                  const int64_t *extent,
+                                  const int64_t *stride) {
+  for (int i = 0; i < count; i++) {
+    int64_t inside = 0, d = shape->at[i];
+    for (int k = 0; k < count; k++) {
+      int64_t e = shape->at[k], reach;
+      bool is_inside =
+          stride[e] < stride[d] || (stride[e] == stride[d] && k > i);
+      if (__builtin_mul_overflow(stride[e], sdg_max64(extent[e] - 1, 0),
+                                 &reach) ||
+          (is_inside && __builtin_add_overflow(inside, reach, &inside)))
+        return number_fail("the stride", k, stride[e]);
+    }
+    if (extent[d] > 1 && inside >= stride[d])
+      return number_fail("the stride", i, stride[d]);
+  }
   return SDG_OK;
 }
 
-// Strides as they are said, or of packed memory whose last dimension is
-// contiguous.
+// The operand's strides: those that the tensor says or, if all of these are 0,
+// those of packed memory.
 static sdg_status_t strides_read(const int64_t *said, const shape_t *shape,
                                  int count, const int64_t *extent,
                                  int64_t *out_stride) {
@@ -90,26 +117,12 @@ static sdg_status_t strides_read(const int64_t *said, const shape_t *shape,
     if (__builtin_mul_overflow(packed, sdg_max64(extent[d], 1), &packed))
       return number_fail("the extent", i, extent[d]);
   }
-  // Each dimension lies outside all whose strides are smaller.
-  for (int i = 0; i < count; i++) {
-    int64_t inside = 0, d = shape->at[i];
-    for (int k = 0; k < count; k++) {
-      int64_t e = shape->at[k], reach;
-      bool is_inside = out_stride[e] < out_stride[d] ||
-                       (out_stride[e] == out_stride[d] && k > i);
-      if (__builtin_mul_overflow(out_stride[e], sdg_max64(extent[e] - 1, 0),
-                                 &reach) ||
-          (is_inside && __builtin_add_overflow(inside, reach, &inside)))
-        return number_fail("the stride", k, out_stride[e]);
-    }
-    if (extent[d] > 1 && inside >= out_stride[d])
-      return number_fail("the stride", i, out_stride[d]);
-  }
-  return SDG_OK;
+  return strides_check(shape, count, extent, out_stride);
 }
 
 static sdg_status_t shape_read(const sundog_tensor_t *tensor, shape_t *out,
                                int *out_count) {
+  sdg_dim_t dim[DIMS];
   memset(out, 0, sizeof *out);
   if (!tensor)
     return sdg_fail(SDG_E_HALO, "%s: the tensor is NULL", name);
@@ -117,7 +130,8 @@ static sdg_status_t shape_read(const sundog_tensor_t *tensor, shape_t *out,
   out->version = tensor->version;
   if (sdg_type_bytes(out->type) == 0)
     return sdg_fail(SDG_E_HALO, "%s: the type is %d", name, out->type);
-  SDG_TRY(dims_read(tensor->dims, out, out_count));
+  SDG_TRY(dims_read(tensor->dims, dim, out_count));
+  dims_place(dim, *out_count, out);
   for (int d = 0; d < out->dims; d++)
     out->extent[d] = 1;
   for (int i = 0; i < *out_count; i++) {
@@ -194,9 +208,9 @@ static sdg_status_t operand_make(const shape_t *shape, const void *key,
   return SDG_OK;
 }
 
-// Whether the piece lies in `out`, where it is to be.
-static bool is_inside(const around_t *around, const sdg_operand_t *x,
-                      const sdg_operand_t *out) {
+// Whether the piece lies in `out` already, where it is to be.
+static bool is_in_place(const around_t *around, const sdg_operand_t *x,
+                        const sdg_operand_t *out) {
   int64_t offset = 0;
   bool same = true;
   for (int d = 0; d < x->dims; d++) {
@@ -206,7 +220,7 @@ static bool is_inside(const around_t *around, const sdg_operand_t *x,
   return same && (char *)x->data == (char *)out->data + offset * x->elem_bytes;
 }
 
-// Elements that are overwritten before they are sent would be wrong.
+// Elsewhere in `out`, elements would be overwritten before they are sent.
 static sdg_status_t overlap_check(const around_t *around,
                                   const sdg_operand_t *x,
                                   const sdg_operand_t *out) {
@@ -215,7 +229,7 @@ static sdg_status_t overlap_check(const around_t *around,
   uintptr_t at = (uintptr_t)x->data, to = (uintptr_t)out->data;
   bool apart = at + sdg_layout_bytes(&x_layout) <= to ||
                to + sdg_layout_bytes(&out_layout) <= at;
-  return apart || is_inside(around, x, out)
+  return apart || is_in_place(around, x, out)
              ? SDG_OK
              : sdg_fail(SDG_E_HALO,
                         "%s: the piece at %p overlaps `out` at %p, and is not "
@@ -245,8 +259,8 @@ static sdg_status_t call_make(const around_t *around, void *data, void *out,
                                      &operand[SDG_HALO_OUT]);
 }
 
-// Whole view: the memory of a call that every rank makes in full.
-static void touch_make(const sdg_call_t *call, sdg_memory_access_t *out) {
+// Whole view: what a call that every rank makes in full does to memory.
+static void memory_make(const sdg_call_t *call, sdg_memory_access_t *out) {
   *out = (sdg_memory_access_t){.name = call->entry_name,
                                .stream_kind = call->stream_kind,
                                .stream = call->stream};
@@ -255,9 +269,10 @@ static void touch_make(const sdg_call_t *call, sdg_memory_access_t *out) {
         sdg_operand_access(&call->operand[i], true, i == SDG_HALO_OUT);
 }
 
+// *out_done: a rule was about the call, and it is carried out.
 static sdg_status_t by_rules(sdg_call_t *call, bool *out_done) {
   sdg_memory_access_t memory;
-  touch_make(call, &memory);
+  memory_make(call, &memory);
   call->memory = &memory;
   sdg_status_t status = sdg_registry_carry_out(call, out_done);
   call->memory = NULL;

@@ -14,7 +14,8 @@ sdg_status_t sdg_halo(const void *stream, const sundog_tensor_t *tensor,
                       void *out) SDG_MUST_CHECK;
 
 /* Where this rank's piece lies in the whole, as sundog_tensor_place returns it:
- * the number of dimensions, 0 if no call has used the tensor. */
+ * the number of dimensions; 0 if no call has used the tensor, or if it is wrong
+ * (sdg_last_error says how). */
 int sdg_halo_place(const sundog_tensor_t *tensor, int64_t *first,
                    int64_t *whole);
 
