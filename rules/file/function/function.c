@@ -276,7 +276,7 @@ static bool depends_on(const sdg_function_t *function, int argument) {
 
 static sdg_status_t function_check(const sdg_location_t *location,
                                    const sdg_function_t *function) {
-  bool writes = false;
+  bool writes = function->returned.number.bytes > 0; // a result of all ranks
   for (int t = 0; t < function->tensors; t++) {
     const sdg_argument_t *argument =
         &function->argument[function->tensor[t].argument];
