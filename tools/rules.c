@@ -177,6 +177,109 @@ static void section_print(const sdg_section_t *section,
   printf("\n");
 }
 
+// A part of an expression as text, and how tightly its operator binds.
+typedef struct part {
+  char text[128];
+  int binds; // 1: + and -, 2: * and /, 3: a name or a number
+} part_t;
+
+// "left op right", with parentheses where they are needed.
+static void part_join(char op, const part_t *right, part_t *io_left) {
+  int binds = op == '*' || op == '/' ? 2 : 1;
+  bool opens = io_left->binds < binds;
+  bool closes = right->binds < binds ||
+                (right->binds == binds && (op == '-' || op == '/'));
+  part_t both = {.binds = binds};
+  snprintf(both.text, sizeof both.text, "%s%.48s%s %c %s%.48s%s",
+           opens ? "(" : "", io_left->text, opens ? ")" : "", op,
+           closes ? "(" : "", right->text, closes ? ")" : "");
+  *io_left = both;
+}
+
+static void expression_print(const sdg_function_t *function,
+                             const sdg_expression_t *expression) {
+  part_t part[SDG_EXPRESSION_STEPS];
+  int parts = 0;
+  for (int i = 0; i < expression->steps; i++) {
+    const sdg_expression_step_t *step = &expression->step[i];
+    if (step->op == '#' || step->op == '@') {
+      part[parts].binds = 3;
+      if (step->op == '#')
+        snprintf(part[parts].text, sizeof part[parts].text, "%lld",
+                 (long long)step->number);
+      else
+        snprintf(part[parts].text, sizeof part[parts].text, "%s",
+                 function->argument[step->number].name);
+      parts++;
+    } else {
+      parts--;
+      part_join(step->op, &part[parts], &part[parts - 1]);
+    }
+  }
+  printf("%s", parts > 0 ? part[0].text : "");
+}
+
+static void reach_print(const sdg_function_t *function) {
+  const char *between = "; reach ";
+  for (int d = 0; d <= SDG_DIM_W; d++) {
+    if (function->reach[d] == SDG_REACH_UNSAID)
+      continue;
+    printf("%s%s:", between, sdg_dim_name((sdg_dim_t)d));
+    if (function->reach[d] == SDG_REACH_ALL)
+      printf("all");
+    else if (function->sees[d].before != function->sees[d].behind)
+      printf("%lld:%lld", (long long)function->sees[d].before,
+             (long long)function->sees[d].behind);
+    else
+      printf("%lld", (long long)function->reach[d]);
+    between = " ";
+  }
+}
+
+static void border_print(const sdg_function_t *function) {
+  const char *between = "; border ";
+  for (int d = 0; d <= SDG_DIM_W; d++) {
+    if (function->border[d] == SDG_BORDER_OWN)
+      continue;
+    printf("%s%s:%s", between, sdg_dim_name((sdg_dim_t)d),
+           function->border[d] == SDG_BORDER_WRAP ? "wrap" : "zero");
+    between = " ";
+  }
+}
+
+static void results_print(const sdg_function_t *function) {
+  static const char *const word[] = {[SDG_FUNCTION_SUM] = "sum",
+                                     [SDG_FUNCTION_MAX] = "max",
+                                     [SDG_FUNCTION_MIN] = "min",
+                                     [SDG_FUNCTION_MEAN] = "mean"};
+  const char *between = "; result ";
+  for (int r = 0; r < function->results; r++) {
+    int tensor = function->result[r].tensor;
+    printf("%s%s %s", between, word[function->result[r].combine],
+           function->argument[function->tensor[tensor].argument].name);
+    between = ", ";
+  }
+  if (function->returned.number.bytes)
+    printf("%s%s return", between, word[function->returned.combine]);
+}
+
+static void grid_print(const sdg_function_t *function) {
+  const char *between = "; grid ";
+  for (int d = 0; d < SDG_GRID_DIMS; d++) {
+    if (!function->grid.said[d])
+      continue;
+    printf("%s%c: ", between, "xyz"[d]);
+    expression_print(function, &function->grid.blocks[d]);
+    between = ", ";
+  }
+  for (int a = 0; a < function->arguments; a++) {
+    if (!(function->grid.looped >> a & 1))
+      continue;
+    printf("%sloop: %s", between, function->argument[a].name);
+    between = ", ";
+  }
+}
+
 static void function_print(const sdg_function_t *function) {
   printf("  [%s %s]", function->is_kernel ? "kernel" : "function",
          function->name);
@@ -196,17 +299,14 @@ static void function_print(const sdg_function_t *function) {
       printf("%lld", (long long)tensor->count);
     putchar(']');
   }
-  const char *between = "; reach ";
-  for (int d = 0; d <= SDG_DIM_W; d++) {
-    if (function->reach[d] == SDG_REACH_UNSAID)
-      continue;
-    printf("%s%s:", between, sdg_dim_name((sdg_dim_t)d));
-    if (function->reach[d] == SDG_REACH_ALL)
-      printf("all");
-    else
-      printf("%lld", (long long)function->reach[d]);
-    between = " ";
-  }
+  reach_print(function);
+  border_print(function);
+  for (int o = 0; o < function->offsets; o++)
+    printf("%s%s %s", o ? ", " : "; offset ",
+           function->argument[function->offset[o].argument].name,
+           sdg_dim_name(function->offset[o].dim));
+  results_print(function);
+  grid_print(function);
   putchar('\n');
 }
 

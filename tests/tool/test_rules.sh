@@ -41,6 +41,47 @@ END
   line 1 'the mesh data=2,y=4 does not have 4 ranks'
   faults 1
 }
+functions_are_shown_as_they_were_read() {
+  cat >own.rules <<'END'
+[function flux]
+arguments = in u, out w, int rows, int columns, int row0
+tensor = u w: float [rows columns]
+dims = H W
+reach = H:0:1 W:all
+border = H:wrap
+offset = row0 H
+stream = none
+[function sums]
+arguments = in u, int rows, int columns, out total, out most
+tensor = u: float [rows columns]
+tensor = total most: double []
+dims = H W
+reach = H:0 W:0
+result = sum total, max most, mean return double
+stream = none
+[kernel wave*]
+arguments = in u, out w, int rows, int columns
+tensor = u w: float [rows columns]
+dims = H W
+reach = H:1 W:0
+grid = y: 2 * (rows + 3) / 8 - (1 - columns), loop: columns
+[shard field]
+split = H
+view = shard
+END
+  run 0 "$sundog" rules --check -n 2 own.rules
+  says out '[function flux] in u[H W], out w[H W]; reach H:0:1 W:all; border H:wrap; offset row0 H'
+  says out '[function sums] in u[H W], out total[1], out most[1]; reach H:0 W:0; result sum total, max most, mean return'
+  says out '[kernel wave*] in u[H W], out w[H W]; reach H:1 W:0; grid y: 2 * (rows + 3) / 8 - (1 - columns), loop: columns'
+  # Numbers without a sign would be compared as if they had one.
+  sed 's/total most: double/total most: unsigned/' own.rules >unsigned.rules
+  run 78 "$sundog" rules --check -n 2 unsigned.rules
+  says err "SDG-108"
+  says err 'the largest or smallest of unsigned numbers cannot be found'
+  sed 's/view = shard/view = whole/' unsigned.rules >whole.rules
+  run 78 "$sundog" rules --check -n 2 whole.rules
+  says err 'the largest or smallest of unsigned numbers cannot be found'
+}
 every_fault_is_found_at_once() {
   cat >net.rules <<'END'
 [mesh]
@@ -145,7 +186,8 @@ sizes_of_products_are_told() {
   says out 'sizes N whole, K piece, view shard'
 }
 
-cases good_rules_are_shown_as_they_were_read every_fault_is_found_at_once \
+cases good_rules_are_shown_as_they_were_read \
+  functions_are_shown_as_they_were_read every_fault_is_found_at_once \
   one_fault_is_not_reported_twice the_short_form_is_checked \
   every_sample_of_rules_is_right wrong_usage_is_not_reported_as_faults_of_rules \
   sizes_of_products_are_told
