@@ -32,9 +32,14 @@ static struct {
   uint64_t hash[REMEMBERED]; // hashes of the first plans' lines
 } history = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// Not buffered, so that a rank that dies leaves what it did.
+// A rank that is killed leaves what it did until HELD_NS before its last call:
+// a write for each call would take as long as all else that recording does.
+enum { HELD_NS = 50000000 };
+static char buffer[1 << 16];
 static sdg_event_file_t record = {
-    SDG_EVENT_FILE("the record of calls", SDG_EVENT_REPLACE, "rank-%r")};
+    SDG_EVENT_FILE("the record of calls", SDG_EVENT_REPLACE, "rank-%r"),
+    .buffer = buffer, .buffer_bytes = sizeof buffer};
+static _Atomic(uint64_t) written_ns; // when the buffer was written last
 
 static atomic_bool is_full; // SUNDOG_RECORD_MAX is reached
 
@@ -72,18 +77,31 @@ static void facts_write(void) {
   free(text);
 }
 
-// Writes and frees `text`; NULL if memory was short. The first line of the file
-// says what the process is.
-static void line_write(char *text, size_t bytes) {
+// The first line of the file says what the process is. The buffer is written if
+// `now_ns` is late, or 0.
+static void line_append(const char *text, size_t bytes, uint64_t now_ns) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, facts_write);
   static const char full[] = "{\"full\":true}\n";
   const char *folder = sdg_options_get()->record;
-  if (text && !atomic_load(&is_full) &&
-      !sdg_event_append_within(&record, folder, text, bytes,
+  if (atomic_load_explicit(&is_full, memory_order_relaxed))
+    return;
+  if (!sdg_event_append_within(&record, folder, text, bytes,
                                sdg_phase_record_most()) &&
-      !atomic_exchange(&is_full, true))
+      !atomic_exchange(&is_full, true)) {
     sdg_event_append(&record, folder, full, sizeof full - 1);
+    now_ns = 0;
+  }
+  if (now_ns && now_ns - atomic_load(&written_ns) < HELD_NS)
+    return;
+  atomic_store(&written_ns, now_ns);
+  sdg_event_flush(&record);
+}
+
+// Writes and frees `text`; NULL if memory was short.
+static void line_write(char *text, size_t bytes) {
+  if (text)
+    line_append(text, bytes, 0);
   free(text);
 }
 
@@ -348,62 +366,87 @@ void sdg_run_record_use(int plan) {
   used = plan;
 }
 
-static void spent_write(FILE *file, const sdg_run_mark_t *since) {
-  const sdg_report_tally_t *from = &since->tally;
-  const sdg_run_mark_t now = sdg_run_record_mark();
-  fprintf(
-      file,
-      ",\"at\":%" PRIu64 ",\"took\":%" PRIu64 ",\"agreed\":%" PRId64
-      ",\"received\":%" PRId64 ",\"summed\":%" PRId64 ",\"copied\":%" PRId64,
-      since->at_ns, now.at_ns - since->at_ns, now.tally.wait_ns - from->wait_ns,
-      now.tally.received_bytes - from->received_bytes,
-      now.tally.sum_bytes - from->sum_bytes,
-      now.tally.copied_bytes - from->copied_bytes);
+// Puts "NAME":NUMBER after a comma.
+static char *member_put(char *out, const char *name, int64_t number) {
+  out = sdg_json_put(out, ",\"");
+  out = sdg_json_put(out, name);
+  out = sdg_json_put(out, "\":");
+  return sdg_json_number(out, number);
+}
+
+enum { SPENT_BYTES = 6 * (16 + SDG_JSON_NUMBER_BYTES) };
+
+static char *spent_put(char *out, const sdg_run_mark_t *since,
+                       const sdg_run_mark_t *now) {
+  const sdg_report_tally_t *from = &since->tally, *to = &now->tally;
+  out = member_put(out, "at", (int64_t)since->at_ns);
+  out = member_put(out, "took", (int64_t)(now->at_ns - since->at_ns));
+  out = member_put(out, "agreed", to->wait_ns - from->wait_ns);
+  out = member_put(out, "received", to->received_bytes - from->received_bytes);
+  out = member_put(out, "summed", to->sum_bytes - from->sum_bytes);
+  return member_put(out, "copied", to->copied_bytes - from->copied_bytes);
 }
 
 void sdg_run_record_update(const char *cause, const sdg_run_mark_t *since) {
-  char *text = NULL;
+  const sdg_run_mark_t now = sdg_run_record_mark();
+  char spent[SPENT_BYTES], *text = NULL;
   size_t bytes = 0;
   FILE *memory = is_wanted() ? open_memstream(&text, &bytes) : NULL;
   if (!memory)
     return;
   fprintf(memory, "{\"update\":");
   sdg_json_text(memory, cause);
-  spent_write(memory, since);
+  fprintf(memory, "%.*s}\n", (int)(spent_put(spent, since, &now) - spent),
+          spent);
+  if (fclose(memory) == 0 && text)
+    line_append(text, bytes, now.at_ns);
+  free(text);
+}
+
+static void failure_write(const char *head, int head_bytes) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *memory = open_memstream(&text, &bytes);
+  if (!memory)
+    return;
+  fprintf(memory, "%.*s,\"failed\":", head_bytes, head);
+  sdg_json_text(memory, sdg_last_error());
   fprintf(memory, "}\n");
   if (fclose(memory) == 0)
     line_write(text, bytes);
 }
 
 void sdg_run_record_call(const char *entry, bool failed) {
+  enum { ENTRY_BYTES = 512 };
   int plan = used;
   used = 0;
   if (!is_wanted())
     return;
+  const sdg_run_mark_t now = sdg_run_record_mark();
   int channel = sdg_channel_get();
   uint64_t number =
       sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL, 0);
-  char *text = NULL;
-  size_t bytes = 0;
-  FILE *memory = open_memstream(&text, &bytes);
-  if (!memory)
-    return;
-  fprintf(memory, "{\"call\":%" PRIu64 ",\"thread\":%d,\"entry\":\"%s\"",
-          number, channel, entry);
-  spent_write(memory, &begun);
+  char line[ENTRY_BYTES + SPENT_BYTES + 160], *end = line;
+  end = sdg_json_put(end, "{\"call\":");
+  end = sdg_json_number(end, (int64_t)number);
+  end = member_put(end, "thread", channel);
+  end = sdg_json_put(end, ",\"entry\":\"");
+  if (strlen(entry) < ENTRY_BYTES)
+    end = sdg_json_put(end, entry);
+  *end++ = '"';
+  end = spent_put(end, &begun, &now);
   if (failed) {
-    fprintf(memory, ",\"failed\":");
-    sdg_json_text(memory, sdg_last_error());
-  } else if (plan) {
-    fprintf(memory, ",\"by\":%d", plan);
-  }
-  fprintf(memory, "}\n");
-  if (fclose(memory) != 0)
+    failure_write(line, (int)(end - line));
     return;
-  line_write(text, bytes);
+  }
+  if (plan)
+    end = member_put(end, "by", plan);
+  end = sdg_json_put(end, "}\n");
+  line_append(line, (size_t)(end - line), now.at_ns);
 }
 
 void sdg_run_record_finish(void) {
+  sdg_event_flush(&record);
   sdg_phase_record_flush();
 }
 

@@ -7,6 +7,7 @@
 #include "src/base/vendor.h"
 #include "src/comm/comm.h"
 #include "src/exchange/graph.h"
+#include "src/exchange/phases.h"
 #include "src/job/thread.h"
 #include "src/plan/plan.h"
 
@@ -72,10 +73,10 @@ sdg_status_t sdg_lanes_open(sdg_graph_room_t *room, cudaStream_t stream,
   SDG_TRY(events_get(cuda, &own));
   *out = &own->lanes;
   sdg_graph_tidy();
-  return stream_note(cuda, own, stream)
-             ? SDG_OK
-             : previous_wait(stream, own->lanes.done,
-                             "wait for the previous call");
+  if (stream_note(cuda, own, stream))
+    return SDG_OK;
+  sdg_phases_part(stream);
+  return previous_wait(stream, own->lanes.done, "wait for the previous call");
 }
 
 // A stream that takes part in a capture cannot take other work meanwhile, so
@@ -91,6 +92,7 @@ sdg_status_t sdg_lanes_comm(const sdg_graph_room_t *room,
 sdg_status_t sdg_lanes_join(cudaStream_t stream, cudaStream_t other,
                             cudaEvent_t event) {
   const sdg_vendor_t *cuda = sdg_vendor_get();
+  sdg_phases_part(stream);
   SDG_TRY(
       sdg_vendor_check(cuda->cudaEventRecord(event, other), "event record"));
   return sdg_vendor_check(cuda->cudaStreamWaitEvent(stream, event, 0),

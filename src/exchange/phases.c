@@ -13,12 +13,21 @@
 #include "src/job/job.h"
 #include "src/job/thread.h"
 
-enum { PAIRS = 1024 };
-// CUDA tells times between events as floats: 2 s to 0.25 us.
-static const double ANCHOR_MS = 2000;
+enum { PAIRS = 1024, MARKERS = 2 * PAIRS, FRESH = 2 };
+// CUDA tells times between events as floats: 100 ms to 8 ns.
+static const double ANCHOR_MS = 100;
+
+// A moment of a stream: an event, and when it happened in ns of
+// CLOCK_MONOTONIC; 0: not known yet. The end of a phase and the begin of the
+// next one may share a marker.
+typedef struct marker {
+  cudaEvent_t event;
+  int uses;
+  int64_t at_ns;
+} marker_t;
 
 typedef struct pair {
-  cudaEvent_t before, after;
+  int before, after;     // markers
   sdg_report_row_t *row; // NULL: nothing to collect
   sdg_phase_t kind;
   uint64_t call;
@@ -30,9 +39,17 @@ typedef struct pair {
 typedef struct ring {
   pair_t pair[PAIRS];
   int next, oldest;
-  // An event and when it happened, in ns of CLOCK_MONOTONIC; 0: not known.
-  cudaEvent_t anchor;
-  int64_t anchor_ns;
+  marker_t marker[MARKERS];
+  int turn; // where the search for a free marker goes on
+  // A marker whose time is known; -1: none.
+  int anchor;
+  bool anchored;
+  // The last markers of streams on which nothing has been enqueued since, but
+  // what a phase encloses.
+  struct {
+    cudaStream_t stream;
+    int marker; // -1: none
+  } fresh[FRESH];
 } ring_t;
 static ring_t *rings[SDG_CHANNEL_THREADS]; // index: the thread's channel
 
@@ -44,55 +61,83 @@ bool sdg_phases_wanted(void) {
   return sdg_options_get()->waits || recorded();
 }
 
-// Records the pair's times, and takes its first event as the anchor if the
-// present one is too old for exact differences.
-static void pair_record(const sdg_vendor_t *cuda, ring_t *ring, pair_t *pair,
-                        int64_t took_ns) {
+static bool elapsed(const sdg_vendor_t *cuda, const marker_t *from,
+                    const marker_t *to, double *out_ms) {
   float ms;
-  if (!ring->anchor_ns || cuda->cudaEventElapsedTime(
-                              &ms, ring->anchor, pair->before) != cudaSuccess) {
-    (void)cuda->cudaGetLastError();
-    return;
+  if (cuda->cudaEventElapsedTime(&ms, from->event, to->event) == cudaSuccess) {
+    *out_ms = (double)ms;
+    return true;
   }
-  int64_t at_ns = ring->anchor_ns + (int64_t)((double)ms * 1e6);
-  sdg_phase_record(sdg_channel_get(), pair->call, pair->kind, at_ns, took_ns);
-  if ((double)ms < ANCHOR_MS)
-    return;
-  cudaEvent_t before = pair->before;
-  pair->before = ring->anchor;
-  ring->anchor = before;
-  ring->anchor_ns = at_ns;
+  // CUDA keeps "not ready" as the thread's last error, which belongs to the
+  // program.
+  (void)cuda->cudaGetLastError();
+  return false;
+}
+
+static void marker_release(ring_t *ring, int at) {
+  if (at >= 0)
+    ring->marker[at].uses--;
+}
+
+// Finds out when the marker's event happened. Returns false if it has not. It
+// becomes the anchor if the present one is too old for exact differences.
+static bool marker_settle(const sdg_vendor_t *cuda, ring_t *ring, int at) {
+  marker_t *marker = &ring->marker[at];
+  double ms;
+  if (marker->at_ns)
+    return true;
+  if (!elapsed(cuda, &ring->marker[ring->anchor], marker, &ms))
+    return false;
+  marker->at_ns = ring->marker[ring->anchor].at_ns + (int64_t)(ms * 1e6);
+  if (ms >= ANCHOR_MS) {
+    marker_release(ring, ring->anchor);
+    ring->anchor = at;
+    marker->uses++;
+  }
+  return true;
 }
 
 // Returns false if the pair's events have not happened.
+static bool pair_times(const sdg_vendor_t *cuda, ring_t *ring,
+                       const pair_t *pair, int64_t *out_took_ns) {
+  const marker_t *before = &ring->marker[pair->before],
+                 *after = &ring->marker[pair->after];
+  double ms;
+  if (ring->anchored) {
+    if (!marker_settle(cuda, ring, pair->before) ||
+        !marker_settle(cuda, ring, pair->after))
+      return false;
+    *out_took_ns = after->at_ns - before->at_ns;
+    sdg_phase_record(sdg_channel_get(), pair->call, pair->kind, before->at_ns,
+                     *out_took_ns < 0 ? 0 : *out_took_ns);
+    return true;
+  }
+  if (!elapsed(cuda, before, after, &ms))
+    return false;
+  *out_took_ns = (int64_t)(ms * 1e6);
+  return true;
+}
+
 static bool pair_collect(const sdg_vendor_t *cuda, ring_t *ring, pair_t *pair) {
+  int64_t took_ns;
   if (!pair->row)
     return true;
-  if (!pair->ended)
+  if (!pair->ended || !pair_times(cuda, ring, pair, &took_ns))
     return false;
-  if (cuda->cudaEventQuery(pair->after) != cudaSuccess) {
-    // CUDA keeps "not ready" as the thread's last error, which belongs to the
-    // program.
-    (void)cuda->cudaGetLastError();
-    return false;
-  }
-  float ms;
-  if (cuda->cudaEventElapsedTime(&ms, pair->before, pair->after) ==
-      cudaSuccess) {
-    int64_t took_ns = (int64_t)((double)ms * 1e6);
-    if (pair->kind == SDG_PHASE_WAIT)
-      sdg_report_stream_wait(pair->row, took_ns);
-    if (recorded())
-      pair_record(cuda, ring, pair, took_ns);
-  }
+  if (pair->kind == SDG_PHASE_WAIT)
+    sdg_report_stream_wait(pair->row, took_ns);
+  marker_release(ring, pair->before);
+  marker_release(ring, pair->after);
   pair->row = NULL;
   return true;
 }
 
 static void ready_collect(const sdg_vendor_t *cuda, ring_t *ring, int most) {
-  for (int i = 0; i < most && ring->oldest != ring->next; i++)
-    if (pair_collect(cuda, ring, &ring->pair[ring->oldest]))
-      ring->oldest = (ring->oldest + 1) % PAIRS;
+  for (int i = 0; i < most && ring->oldest != ring->next; i++) {
+    if (!pair_collect(cuda, ring, &ring->pair[ring->oldest]))
+      return;
+    ring->oldest = (ring->oldest + 1) % PAIRS;
+  }
 }
 
 // At exit, of the thread that ends the process: the last calls of a program
@@ -105,17 +150,52 @@ static void exit_collect(void) {
     ready_collect(cuda, ring, PAIRS);
 }
 
+static void fresh_drop(ring_t *ring, int i) {
+  marker_release(ring, ring->fresh[i].marker);
+  ring->fresh[i].marker = -1;
+}
+
+static void fresh_clear(ring_t *ring) {
+  for (int i = 0; i < FRESH; i++)
+    fresh_drop(ring, i);
+}
+
+static void ring_init(ring_t *ring) {
+  memset(ring, 0, sizeof *ring);
+  ring->anchor = -1;
+  for (int i = 0; i < FRESH; i++)
+    ring->fresh[i].marker = -1;
+}
+
 static ring_t *ring_get(void) {
   ring_t **ring = &rings[sdg_channel_get()];
-  if (!*ring)
-    *ring = calloc(1, sizeof **ring);
+  if (*ring)
+    return *ring;
+  *ring = malloc(sizeof **ring);
+  if (*ring)
+    ring_init(*ring);
   return *ring;
 }
 
-static sdg_status_t event_get(const sdg_vendor_t *cuda, cudaEvent_t *event) {
-  return *event ? SDG_OK
-                : sdg_vendor_check(cuda->cudaEventCreate(event),
-                                   "creation of an event");
+// Records an event of a free marker. *out_marker is -1 if none is free.
+static sdg_status_t marker_take(const sdg_vendor_t *cuda, ring_t *ring,
+                                cudaStream_t stream, int *out_marker) {
+  *out_marker = -1;
+  for (int i = 0; i < MARKERS && ring->marker[ring->turn].uses; i++)
+    ring->turn = (ring->turn + 1) % MARKERS;
+  marker_t *marker = &ring->marker[ring->turn];
+  if (marker->uses)
+    return SDG_OK;
+  if (!marker->event)
+    SDG_TRY(sdg_vendor_check(cuda->cudaEventCreate(&marker->event),
+                             "creation of an event"));
+  SDG_TRY(sdg_vendor_check(cuda->cudaEventRecord(marker->event, stream),
+                           "event record"));
+  marker->at_ns = 0;
+  marker->uses = 1;
+  *out_marker = ring->turn;
+  ring->turn = (ring->turn + 1) % MARKERS;
+  return SDG_OK;
 }
 
 // Waits once in a recorded run, at the thread's first phase, for an event whose
@@ -123,17 +203,51 @@ static sdg_status_t event_get(const sdg_vendor_t *cuda, cudaEvent_t *event) {
 static sdg_status_t anchor_set(const sdg_vendor_t *cuda, ring_t *ring,
                                cudaStream_t stream) {
   static atomic_flag handled = ATOMIC_FLAG_INIT;
-  if (ring->anchor || !recorded())
+  if (ring->anchor >= 0 || !recorded())
     return SDG_OK;
   if (!atomic_flag_test_and_set(&handled))
     (void)atexit(exit_collect);
-  SDG_TRY(event_get(cuda, &ring->anchor));
-  SDG_TRY(sdg_vendor_check(cuda->cudaEventRecord(ring->anchor, stream),
-                           "event record"));
-  if (cuda->cudaStreamSynchronize(stream) == cudaSuccess)
-    ring->anchor_ns = (int64_t)sdg_monotonic_ns();
+  SDG_TRY(marker_take(cuda, ring, stream, &ring->anchor));
+  ring->anchored = cuda->cudaStreamSynchronize(stream) == cudaSuccess;
+  if (ring->anchored)
+    ring->marker[ring->anchor].at_ns = (int64_t)sdg_monotonic_ns();
   else
     (void)cuda->cudaGetLastError();
+  return SDG_OK;
+}
+
+// Only where every phase is recorded, is nothing between two of them.
+static void fresh_set(ring_t *ring, cudaStream_t stream, int marker) {
+  int at = ring->fresh[0].marker >= 0 && ring->fresh[0].stream != stream;
+  fresh_drop(ring, at);
+  if (!recorded() || marker < 0)
+    return;
+  ring->fresh[at].stream = stream;
+  ring->fresh[at].marker = marker;
+  ring->marker[marker].uses++;
+}
+
+static int fresh_get(const ring_t *ring, cudaStream_t stream) {
+  for (int i = 0; i < FRESH; i++)
+    if (ring->fresh[i].marker >= 0 && ring->fresh[i].stream == stream)
+      return ring->fresh[i].marker;
+  return -1;
+}
+
+void sdg_phases_part(cudaStream_t stream) {
+  ring_t *ring = rings[sdg_channel_get()];
+  for (int i = 0; ring && i < FRESH; i++)
+    if (ring->fresh[i].stream == stream)
+      fresh_drop(ring, i);
+}
+
+// The marker of this moment of the stream, new or shared; -1: none is free.
+static sdg_status_t marker_now(const sdg_vendor_t *cuda, ring_t *ring,
+                               cudaStream_t stream, int *out_marker) {
+  *out_marker = fresh_get(ring, stream);
+  if (*out_marker < 0)
+    return marker_take(cuda, ring, stream, out_marker);
+  ring->marker[*out_marker].uses++;
   return SDG_OK;
 }
 
@@ -154,11 +268,14 @@ sdg_status_t sdg_phase_begin(sdg_report_row_t *row, sdg_phase_t kind,
   int at = ring->next, next = (at + 1) % PAIRS;
   if (next == ring->oldest)
     return SDG_OK;
+  if (kind == SDG_PHASE_CALL)
+    fresh_clear(ring);
   pair_t *pair = &ring->pair[at];
-  SDG_TRY(event_get(cuda, &pair->before));
-  SDG_TRY(event_get(cuda, &pair->after));
-  SDG_TRY(sdg_vendor_check(cuda->cudaEventRecord(pair->before, stream),
-                           "event record"));
+  SDG_TRY(marker_now(cuda, ring, stream, &pair->before));
+  if (pair->before < 0)
+    return SDG_OK;
+  fresh_set(ring, stream, pair->before);
+  pair->after = -1;
   pair->row = row;
   pair->kind = kind;
   pair->ended = false;
@@ -175,14 +292,26 @@ sdg_status_t sdg_phase_end(int phase, cudaStream_t stream) {
   ring_t *ring = rings[sdg_channel_get()];
   if (!ring || phase < 0)
     return SDG_OK;
-  ring->pair[phase].ended = true;
-  return sdg_vendor_check(
-      sdg_vendor_get()->cudaEventRecord(ring->pair[phase].after, stream),
-      "event record");
+  const sdg_vendor_t *cuda = sdg_vendor_get();
+  pair_t *pair = &ring->pair[phase];
+  bool all = pair->kind == SDG_PHASE_CALL;
+  SDG_TRY(all ? marker_now(cuda, ring, stream, &pair->after)
+              : marker_take(cuda, ring, stream, &pair->after));
+  pair->ended = pair->after >= 0;
+  if (!pair->ended) { // not timed
+    marker_release(ring, pair->before);
+    pair->row = NULL;
+  }
+  if (all)
+    fresh_clear(ring);
+  else
+    fresh_set(ring, stream, pair->after);
+  return SDG_OK;
 }
 
+// The runtime has destroyed the events.
 void sdg_phases_forget(void) {
   for (int channel = 0; channel < SDG_CHANNEL_THREADS; channel++)
     if (rings[channel])
-      memset(rings[channel], 0, sizeof *rings[channel]);
+      ring_init(rings[channel]);
 }

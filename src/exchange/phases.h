@@ -24,6 +24,10 @@ sdg_status_t sdg_phase_begin(sdg_report_row_t *row, sdg_phase_t kind,
                              int *out_phase) SDG_MUST_CHECK;
 sdg_status_t sdg_phase_end(int phase, cudaStream_t stream) SDG_MUST_CHECK;
 
+/* Call if a stream is made to wait outside a phase: what comes next on it does
+ * not begin where the last phase ended. */
+void sdg_phases_part(cudaStream_t stream);
+
 /* Call before the device is reset (src/exchange/exchange.h). */
 void sdg_phases_forget(void);
 

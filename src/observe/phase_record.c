@@ -2,9 +2,7 @@
 // A file of lines, one per phase, written in large pieces.
 #include "src/observe/phase_record.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
+#include "src/base/json_text.h"
 #include "src/base/options.h"
 #include "src/observe/event_file.h"
 
@@ -19,13 +17,17 @@ size_t sdg_phase_record_most(void) {
 
 void sdg_phase_record(int thread, uint64_t call, sdg_phase_t phase,
                       int64_t at_ns, int64_t took_ns) {
-  char line[128];
-  int n = snprintf(line, sizeof line,
-                   "[%d,%" PRIu64 ",%d,%" PRId64 ",%" PRId64 "]\n", thread,
-                   call, (int)phase, at_ns, took_ns);
-  if (n > 0)
-    (void)sdg_event_append_within(&times, sdg_options_get()->record, line,
-                                  (size_t)n, sdg_phase_record_most());
+  const int64_t number[] = {thread, (int64_t)call, phase, at_ns, took_ns};
+  enum { NUMBERS = sizeof number / sizeof *number };
+  char line[NUMBERS * (SDG_JSON_NUMBER_BYTES + 1) + 2], *end = line;
+  for (int i = 0; i < NUMBERS; i++) {
+    *end++ = i ? ',' : '[';
+    end = sdg_json_number(end, number[i]);
+  }
+  *end++ = ']';
+  *end++ = '\n';
+  (void)sdg_event_append_within(&times, sdg_options_get()->record, line,
+                                (size_t)(end - line), sdg_phase_record_most());
 }
 
 void sdg_phase_record_flush(void) {
