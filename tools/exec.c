@@ -28,10 +28,13 @@
 #include "tools/meeting/meeting.h"
 #include "tools/program/program.h"
 #include "tools/record/report.h"
+#include "tools/report/output.h"
 
 typedef struct single {
-  launch_t launch; // first: the child parser's input
-  bool alone;      // --alone
+  launch_t launch;       // first: the child parser's input
+  bool alone;            // --alone
+  const char *report;    // --report; NULL: none
+  char record[PATH_MAX]; // what it is made of
   int rank, size, local_rank;
   meeting_t meeting; // by PMIx
   bool met;
@@ -44,10 +47,9 @@ typedef struct single {
   pid_t guard;   // of the folder
 } single_t;
 
-enum { KEY_ALONE = 0x200 };
+enum { KEY_ALONE = 0x200, KEY_REPORT };
 
 static error_t exec_parse(int key, char *argument, struct argp_state *state) {
-  (void)argument;
   single_t *single = state->input;
   switch (key) {
   case ARGP_KEY_INIT:
@@ -55,6 +57,9 @@ static error_t exec_parse(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_ALONE:
     single->alone = true;
+    return 0;
+  case KEY_REPORT:
+    single->report = argument;
     return 0;
   default:
     return launch_program_parse(&single->launch, key, state);
@@ -67,6 +72,11 @@ static const struct argp_option exec_options[] = {
     {"alone", KEY_ALONE, NULL, 0,
      "Be rank 0 of 1, whatever a launcher says; without it a launcher must say "
      "rank and size",
+     0},
+    {"report", KEY_REPORT, "FILE", 0,
+     "Write a page about the run there, as `sundog report` does; for a run of "
+     "one rank. Several ranks take --record FOLDER, and `sundog report FOLDER` "
+     "afterwards",
      0},
     {0},
 };
@@ -128,6 +138,21 @@ static sdg_status_t meeting_set(single_t *single) {
     SDG_TRY(sdg_address_find(options->rendezvous, &point));
     return sdg_secret_find(options->secret, options->secret_file, &secret);
   }
+}
+
+// A rank of several has only its own record, and does not know when, and on
+// which disks, the others' will be complete.
+static sdg_status_t report_check(const single_t *single) {
+  if (!single->report)
+    return SDG_OK;
+  if (single->size > 1)
+    return sdg_fail(SDG_E_USAGE,
+                    "--report is for a run of one rank, and this is one of %d: "
+                    "give --record FOLDER, a folder that all ranks see, and "
+                    "call `sundog report FOLDER -o %s` when the ranks have "
+                    "ended",
+                    single->size, single->report);
+  return output_check(single->report);
 }
 
 static sdg_status_t rank_find(single_t *single) {
@@ -221,6 +246,8 @@ static sdg_status_t environment_set(single_t *single) {
   launch_t *launch = &single->launch;
   if (single->alone && unsetenv("SUNDOG_RENDEZVOUS") != 0)
     return sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RENDEZVOUS");
+  if (single->size == 1)
+    SDG_TRY(output_record_set(single->report, single->folder, single->record));
   SDG_TRY(launch_preload(launch, single->folder));
   SDG_TRY(launch_bind(launch, single->local_rank, single->size));
   SDG_TRY(launch_set(single->size));
@@ -244,6 +271,9 @@ static int program_run(single_t *single) {
         report_read(single->folder, own, launch->asked, launch->streams.whole,
                     false) != SDG_OK)
       exit_status = COMMAND_FAILED;
+    if (single->report && output_write(single->record, OUTPUT_PAGE,
+                                       OUTPUT_EVENTS, single->report) != SDG_OK)
+      exit_status = exit_status ? exit_status : COMMAND_FAILED;
     if (exit_status != 0 && single->rank == 0)
       program_advise(*launch->program);
     if (single->outer && !single->within_run)
@@ -268,7 +298,8 @@ int command_exec(int argc, char **argv) {
     return COMMAND_FAILED;
   }
   // Before there is a folder: the launcher may kill a rank that waits.
-  if (launch_rules(launch, single.size) != SDG_OK ||
+  if (report_check(&single) != SDG_OK ||
+      launch_rules(launch, single.size) != SDG_OK ||
       (!single.alone && meeting_set(&single) != SDG_OK))
     return COMMAND_FAILED;
   // A launcher ends all ranks if one fails, perhaps before this one's folder

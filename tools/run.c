@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +19,6 @@
 #include "tools/program/program.h"
 #include "tools/record/report.h"
 #include "tools/report/output.h"
-#include "tools/record/recorded.h"
 
 typedef struct run {
   launch_t launch; // first: the child parser's input
@@ -146,23 +144,9 @@ static sdg_status_t variable_set(const char *name, const char *head,
                                     : sdg_fail(SDG_E_NO_MEMORY, "%s", name);
 }
 
-// A folder of the user's, or one in the private folder.
-static sdg_status_t record_set(run_t *run) {
-  const char *kept = sdg_options_get()->record;
-  snprintf(run->record, sizeof run->record, "%s", kept);
-  if (*kept)
-    recorded_clear(kept);
-  if (*kept || !run->report)
-    return SDG_OK;
-  int n = snprintf(run->record, sizeof run->record, "%s/record", run->folder);
-  if (n < 0 || (size_t)n >= sizeof run->record || mkdir(run->record, 0700) != 0)
-    return sdg_fail(SDG_E_FOLDER, "%s: %s", run->record, strerror(errno));
-  return variable_set("SUNDOG_RECORD", "", run->record, "");
-}
-
 static sdg_status_t environment_set(run_t *run) {
   char launch[256];
-  SDG_TRY(record_set(run));
+  SDG_TRY(output_record_set(run->report, run->folder, run->record));
   SDG_TRY(launch_preload(&run->launch, run->folder));
   SDG_TRY(variable_set("SUNDOG_REPORT", "", run->folder, ""));
   if (run->size == 1)

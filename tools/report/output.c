@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/options.h"
 #include "tools/report/document.h"
 #include "tools/report/trace.h"
 
@@ -64,6 +65,22 @@ sdg_status_t output_check(const char *path) {
     return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
   fclose(file);
   return SDG_OK;
+}
+
+sdg_status_t output_record_set(const char *report, const char *folder,
+                               char out_record[PATH_MAX]) {
+  const char *kept = sdg_options_get()->record;
+  snprintf(out_record, PATH_MAX, "%s", kept);
+  if (*kept)
+    recorded_clear(kept);
+  if (*kept || !report)
+    return SDG_OK;
+  int n = snprintf(out_record, PATH_MAX, "%s/record", folder);
+  if (n < 0 || n >= PATH_MAX || mkdir(out_record, 0700) != 0)
+    return sdg_fail(SDG_E_FOLDER, "%s: %s", out_record, strerror(errno));
+  return setenv("SUNDOG_RECORD", out_record, 1) == 0
+             ? SDG_OK
+             : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RECORD");
 }
 
 static sdg_status_t run_write(const recorded_t *run, output_form_t form,

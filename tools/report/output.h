@@ -4,6 +4,7 @@
 #define SDG_TOOLS_REPORT_OUTPUT_H
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdint.h>
 
 #include "src/base/status.h"
@@ -27,6 +28,13 @@ sdg_status_t output_write(const char *folder, output_form_t form,
 /* Loads the report of a recorded run: `path` is the folder of its record, or a
  * page or JSON of output_write(). SDG_E_FILE_IO, SDG_E_NO_MEMORY. */
 sdg_status_t output_load(const char *path, json_t **out) SDG_MUST_CHECK;
+
+/* Before a run that this command records alone: finds the folder of its record,
+ * "" if there is none. That of SUNDOG_RECORD loses the record of an earlier
+ * run; otherwise, if there will be a report, one is made in `folder`, and
+ * SUNDOG_RECORD names it. SDG_E_FOLDER, SDG_E_NO_MEMORY. */
+sdg_status_t output_record_set(const char *report, const char *folder,
+                               char out_record[PATH_MAX]) SDG_MUST_CHECK;
 
 /* Checks that the file `path` can be written, before a run whose report goes
  * there: makes an empty file if there is none. SDG_E_FILE_IO. */
