@@ -37,7 +37,12 @@ static void paragraph_print(const char *text, int indent) {
     putchar('\n');
 }
 
-static void option_print(const sdg_option_info_t *info) {
+static void option_print(const sdg_option_info_t *info, sdg_origin_t origin) {
+  static const char *const said[SDG_ORIGIN_COUNT] = {
+      [SDG_ORIGIN_DEFAULT] = "default",
+      [SDG_ORIGIN_ENVIRONMENT] = "environment",
+      [SDG_ORIGIN_ARGUMENT] = "an argument of sundog",
+      [SDG_ORIGIN_COMMAND] = "sundog itself"};
   const char *value = getenv(info->variable);
   bool set = value && *value;
   printf("%s = %s\n", info->variable,
@@ -45,9 +50,8 @@ static void option_print(const sdg_option_info_t *info) {
          : set                                    ? value
          : *info->fallback                        ? info->fallback
                                                   : "(none)");
-  printf(
-      "    origin: %s; default: %s; takes: ", set ? "environment" : "default",
-      *info->fallback ? info->fallback : "(none)");
+  printf("    origin: %s; default: %s; takes: ", said[origin],
+         *info->fallback ? info->fallback : "(none)");
   if (*info->words) {
     const char *words = *info->words == '|' ? info->words + 1 : info->words;
     for (; *words; words++)
@@ -73,9 +77,9 @@ const struct argp options_argp = {
 int command_options(int argc, char **argv) {
   argp_parse(&options_argp, argc, argv, 0, NULL, NULL);
   const sdg_option_info_t *info;
+  (void)sdg_options_load(environ); // the last line reports a fault
   for (unsigned i = 0; (info = sdg_option_at(i)); i++)
-    option_print(info);
-  sdg_options_load(environ);
+    option_print(info, sdg_options_get()->origin[i]);
   return command_exit(sdg_options_fault());
 }
 

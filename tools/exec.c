@@ -27,6 +27,7 @@
 #include "tools/launch/ranks.h"
 #include "tools/meeting/meeting.h"
 #include "tools/program/program.h"
+#include "tools/program/setting.h"
 #include "tools/record/report.h"
 #include "tools/report/output.h"
 
@@ -129,9 +130,7 @@ static sdg_status_t meeting_set(single_t *single) {
     // The place is named after the launcher, this process's parent. The
     // program's parent may be another process, such as a script.
     SDG_TRY(sdg_rendezvous_default(place, sizeof place));
-    return setenv("SUNDOG_RENDEZVOUS", place, 1) == 0
-               ? SDG_OK
-               : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RENDEZVOUS");
+    return setting_make("SUNDOG_RENDEZVOUS", place, SDG_ORIGIN_COMMAND);
   default:
     if (!sdg_rendezvous_is_tcp(options->rendezvous))
       return SDG_OK;
@@ -180,9 +179,7 @@ static sdg_status_t launch_set(int size) {
     sdg_launch_alone(name, sizeof name);
   else
     sdg_launch_name(name, SDG_LAUNCH_BYTES);
-  return setenv("SUNDOG_LAUNCH", name, 1) == 0
-             ? SDG_OK
-             : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_LAUNCH");
+  return setting_make("SUNDOG_LAUNCH", name, SDG_ORIGIN_COMMAND);
 }
 
 // Sets sundog's own variables for rank and size, so that a sundog command
@@ -197,8 +194,7 @@ static sdg_status_t rank_set(int rank, int size, int local_rank) {
   for (int i = 0; i < 3; i++) {
     char text[16];
     snprintf(text, sizeof text, "%d", all[i].value);
-    if (setenv(all[i].name, text, 1) != 0)
-      return sdg_fail(SDG_E_NO_MEMORY, "for %s", all[i].name);
+    SDG_TRY(setting_make(all[i].name, text, SDG_ORIGIN_COMMAND));
   }
   return SDG_OK;
 }
@@ -252,9 +248,9 @@ static sdg_status_t environment_set(single_t *single) {
   SDG_TRY(launch_bind(launch, single->local_rank, single->size));
   SDG_TRY(launch_set(single->size));
   SDG_TRY(rank_set(single->rank, single->size, single->local_rank));
-  return single->within_run || setenv("SUNDOG_REPORT", single->folder, 1) == 0
-             ? SDG_OK
-             : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_REPORT");
+  if (single->within_run)
+    return SDG_OK;
+  return setting_make("SUNDOG_REPORT", single->folder, SDG_ORIGIN_COMMAND);
 }
 
 // Runs the program and returns its exit status. If a signal ended it, ends this

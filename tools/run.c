@@ -17,6 +17,7 @@
 #include "tools/launch/launch.h"
 #include "tools/launch/ranks.h"
 #include "tools/program/program.h"
+#include "tools/program/setting.h"
 #include "tools/record/report.h"
 #include "tools/report/output.h"
 
@@ -140,8 +141,7 @@ static sdg_status_t variable_set(const char *name, const char *head,
                                  const char *path, const char *tail) {
   char text[PATH_MAX + 64];
   snprintf(text, sizeof text, "%s%s%s", head, path, tail);
-  return setenv(name, text, 1) == 0 ? SDG_OK
-                                    : sdg_fail(SDG_E_NO_MEMORY, "%s", name);
+  return setting_make(name, text, SDG_ORIGIN_COMMAND);
 }
 
 static sdg_status_t environment_set(run_t *run) {
@@ -155,7 +155,7 @@ static sdg_status_t environment_set(run_t *run) {
     snprintf(launch, sizeof launch, LAUNCH_RUN);
   SDG_TRY(variable_set("SUNDOG_LAUNCH", "", launch, ""));
   if (run->verbose)
-    SDG_TRY(variable_set("SUNDOG_WAITS", "yes", "", ""));
+    SDG_TRY(setting_make("SUNDOG_WAITS", "yes", SDG_ORIGIN_ARGUMENT));
   return variable_set("SUNDOG_RENDEZVOUS", "file:", run->folder, "/rendezvous");
 }
 

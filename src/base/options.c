@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "src/base/hash.h"
 #include "src/base/words.h"
 
 enum { VALUE_MAX = 4096, POOL_BYTES = 16384, FAULT_BYTES = 1024 };
@@ -289,7 +290,60 @@ static void defaults_set(void) {
     value_set(&rows[i], rows[i].info.fallback);
 }
 
+uint32_t sdg_option_mark(const char *value) {
+  uint64_t hash = sdg_hash_text(SDG_HASH_SEED, value);
+  return (uint32_t)(hash ^ (hash >> 32));
+}
+
+const char *sdg_origin_name(sdg_origin_t origin) {
+  static const char *const names[SDG_ORIGIN_COUNT] = {
+      [SDG_ORIGIN_DEFAULT] = "default",
+      [SDG_ORIGIN_ENVIRONMENT] = "environment",
+      [SDG_ORIGIN_ARGUMENT] = "argument",
+      [SDG_ORIGIN_COMMAND] = "command",
+  };
+  return names[origin];
+}
+
+// Corrects the origin of an option that the environment has because a command
+// put it there. The last word about an option counts.
+static void origin_note(const struct row *row, const char *value) {
+  const char *name = row->info.variable + strlen("SUNDOG_");
+  size_t bytes = strlen(name);
+  for (const char *at = options.origins; *at;) {
+    size_t length = strcspn(at, " ");
+    if (length == bytes + 9 && memcmp(at, name, bytes) == 0 &&
+        strchr("=+", at[bytes]))
+      options.origin[row - rows] =
+          strtoul(at + bytes + 1, NULL, 16) != sdg_option_mark(value)
+              ? SDG_ORIGIN_ENVIRONMENT
+          : at[bytes] == '=' ? SDG_ORIGIN_ARGUMENT
+                             : SDG_ORIGIN_COMMAND;
+    at += length + strspn(at + length, " ");
+  }
+}
+
+// Returns the table's row of NAME=value; NULL if it has none, or no value.
+static const struct row *assigned(const char *assignment,
+                                  const char **out_value) {
+  size_t name_bytes = strcspn(assignment, "=");
+  *out_value = assignment + name_bytes + 1;
+  return assignment[name_bytes] && **out_value
+             ? row_find(assignment, name_bytes)
+             : NULL;
+}
+
+static void origins_note(char *const *environment) {
+  for (; *options.origins && *environment; environment++) {
+    const char *value;
+    const struct row *row = assigned(*environment, &value);
+    if (row)
+      origin_note(row, value);
+  }
+}
+
 sdg_status_t sdg_options_load(char *const *environment) {
+  char *const *all = environment;
   defaults_set();
   for (; environment && *environment; environment++) {
     const char *assignment = *environment;
@@ -312,6 +366,8 @@ sdg_status_t sdg_options_load(char *const *environment) {
       value_set(row, value);
     }
   }
+  if (all)
+    origins_note(all);
   together_check();
   options.observing = is_set(SDG_OPTION_TRACE) || is_set(SDG_OPTION_RECORD) ||
                       is_set(SDG_OPTION_VALUES) || is_set(SDG_OPTION_INSPECT);

@@ -4,6 +4,7 @@
 #define SDG_SRC_BASE_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "src/base/status.h"
 
@@ -69,6 +70,9 @@ typedef enum sdg_parameters {
 typedef enum sdg_origin {
   SDG_ORIGIN_DEFAULT,
   SDG_ORIGIN_ENVIRONMENT,
+  SDG_ORIGIN_ARGUMENT, /* of `sundog run` or `sundog exec` */
+  SDG_ORIGIN_COMMAND,  /* set by such a command by itself */
+  SDG_ORIGIN_COUNT,
 } sdg_origin_t;
 
 /* What work costs a device (src/job/cost.h). All 0: not known. */
@@ -140,6 +144,14 @@ typedef struct sdg_option_info {
 } sdg_option_info_t;
 /* Returns NULL past the last row. */
 const sdg_option_info_t *sdg_option_at(unsigned index);
+
+/* How SUNDOG_ORIGINS tells the origin of an option: words such as
+ * "SPLIT=09ab12cd", an argument, or "RANK+09ab12cd", with this number of the
+ * value. A word whose number is not that of the value does not count: another
+ * program has set the option since. */
+uint32_t sdg_option_mark(const char *value);
+/* Returns "default", "environment", "argument" or "command". */
+const char *sdg_origin_name(sdg_origin_t origin);
 
 /* Returns the value of SUNDOG_COMPARE; ALWAYS if SUNDOG_CHECK is set. */
 sdg_comparing_t sdg_options_comparing(void);

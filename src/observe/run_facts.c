@@ -52,18 +52,24 @@ static void mesh_write(FILE *to) {
   fprintf(to, "]");
 }
 
+// All options with their values and origins; of ranks but the first, those that
+// are not the default.
 static void options_write(FILE *to) {
   const sdg_option_info_t *info;
   const char *before = "";
   fprintf(to, ",\"options\":[");
   for (unsigned i = 0; (info = sdg_option_at(i)); i++) {
+    sdg_origin_t origin = sdg_options_get()->origin[i];
     const char *value = getenv(info->variable);
-    if (!value || !*value)
+    bool set = origin != SDG_ORIGIN_DEFAULT && value && *value;
+    if ((!set && sdg_job_rank() > 0) || i == SDG_OPTION_ORIGINS)
       continue;
     fprintf(to, "%s{\"name\":\"%s\",\"value\":", before, info->variable);
-    sdg_json_text(to, strcmp(info->type, "SECRET") == 0 ? "(set, not shown)"
-                                                        : value);
-    fprintf(to, "}");
+    sdg_json_text(to, !set                                ? info->fallback
+                      : strcmp(info->type, "SECRET") == 0 ? "(set, not shown)"
+                                                          : value);
+    fprintf(to, ",\"origin\":\"%s\"}",
+            sdg_origin_name(set ? origin : SDG_ORIGIN_DEFAULT));
     before = ",";
   }
   fprintf(to, "]");

@@ -16,6 +16,7 @@
 #include "src/base/options.h"
 #include "tools/program/functions.h"
 #include "tools/program/needs.h"
+#include "tools/program/setting.h"
 
 enum {
   KEY_DEVICE = 0x100,
@@ -89,7 +90,7 @@ static const struct argp_option launch_options[] = {
 
 static void option_set(struct argp_state *state, const char *variable,
                        const char *value) {
-  if (setenv(variable, value, 1) != 0)
+  if (setting_make(variable, value, SDG_ORIGIN_ARGUMENT) != SDG_OK)
     argp_failure(state, argp_err_exit_status, 0, "out of memory");
 }
 

@@ -18,6 +18,7 @@
 #include "src/geometry/mesh.h"
 #include "tools/launch/descendants.h"
 #include "tools/launch/exits.h"
+#include "tools/program/setting.h"
 
 static const int64_t SECOND_NS = 1000000000;
 // Nanoseconds between two looks at processes that were sent SIGKILL.
@@ -72,7 +73,7 @@ void ranks_signals(sigset_t *out_set) {
 static void number_set(const char *variable, int number) {
   char text[16];
   snprintf(text, sizeof text, "%d", number);
-  setenv(variable, text, 1);
+  (void)!setting_make(variable, text, SDG_ORIGIN_COMMAND);
 }
 
 // Runs in the child: becomes the rank's program, or reports why not.

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tools/launch/launch.h"
+#include "tools/program/setting.h"
 
 // Above the descriptors that programs open and close by number.
 enum { MESSAGES_MIN = 200, CHUNK_BYTES = 1 << 14 };
@@ -71,7 +72,7 @@ static void messages_give(int file, const char *variable) {
   if (kept < 0)
     return;
   snprintf(number, sizeof number, "%d", kept);
-  setenv(variable, number, 1);
+  (void)!setting_make(variable, number, SDG_ORIGIN_COMMAND);
 }
 
 static bool output_take(const streams_t *streams, int rank) {

@@ -17,6 +17,7 @@
 #include "src/bootstrap/rendezvous.h"
 #include "tools/meeting/barrier.h"
 #include "tools/meeting/client.h"
+#include "tools/program/setting.h"
 
 enum { SECRET_RANDOM_BYTES = 32, PLACE_BYTES = 128 };
 
@@ -47,9 +48,7 @@ sdg_status_t meeting_way_find(meeting_way_t *out_way) {
 }
 
 static sdg_status_t variable_set(const char *name, const char *value) {
-  return setenv(name, value, 1) == 0
-             ? SDG_OK
-             : sdg_fail(SDG_E_NO_MEMORY, "for %s", name);
+  return setting_make(name, value, SDG_ORIGIN_COMMAND);
 }
 
 // ---- what rank 0 publishes: "sundog1 PORT SECRET ADDRESS..." ----------------

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/report/options.h"
+
 // Appends a text that a list does not have yet.
 static void list_add(json_t *list, const char *text) {
   size_t index;
@@ -52,31 +54,6 @@ static json_t *libraries_make(const recorded_t *run) {
     }
   }
   return libraries;
-}
-
-static bool lists_equal(const json_t *a, const json_t *b) {
-  return json_equal(a, b) != 0;
-}
-
-// The options of all ranks; those that differ between ranks are left out.
-static json_t *options_make(const recorded_t *run) {
-  json_t *options = json_array(), *option;
-  size_t index;
-  json_array_foreach(json_object_get(run->rank[0].facts, "options"), index,
-                     option) {
-    bool alike = true;
-    for (int r = 1; r < run->found && alike; r++) {
-      size_t other_index;
-      json_t *other;
-      alike = false;
-      json_array_foreach(json_object_get(run->rank[r].facts, "options"),
-                         other_index, other) alike |=
-          lists_equal(option, other);
-    }
-    if (alike)
-      (void)json_array_append(options, option);
-  }
-  return options;
 }
 
 // Calls of all ranks whose plan comes from a section that begins at `line`.
@@ -134,8 +111,13 @@ static json_t *warnings_make(const recorded_t *run) {
     if (!rank->totals)
       warn(warnings,
            "rank %d left no totals, because it did not end by itself: its "
-           "bytes are added up from its calls",
+           "bytes are added up from the calls that it had written",
            rank->rank);
+    if (strcmp(recorded_text(rank->facts, "version"),
+               recorded_text(run->rank[0].facts, "version")) != 0)
+      warn(warnings, "rank %d ran version %s of sundog, rank %d version %s",
+           rank->rank, recorded_text(rank->facts, "version"), run->rank[0].rank,
+           recorded_text(run->rank[0].facts, "version"));
     if (rank->full)
       warn(warnings,
            "rank %d recorded its first %d calls only (--record-max): times are "

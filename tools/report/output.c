@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/base/options.h"
+#include "tools/program/setting.h"
 #include "tools/report/document.h"
 #include "tools/report/trace.h"
 
@@ -78,9 +78,7 @@ sdg_status_t output_record_set(const char *report, const char *folder,
   int n = snprintf(out_record, PATH_MAX, "%s/record", folder);
   if (n < 0 || n >= PATH_MAX || mkdir(out_record, 0700) != 0)
     return sdg_fail(SDG_E_FOLDER, "%s: %s", out_record, strerror(errno));
-  return setenv("SUNDOG_RECORD", out_record, 1) == 0
-             ? SDG_OK
-             : sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RECORD");
+  return setting_make("SUNDOG_RECORD", out_record, SDG_ORIGIN_COMMAND);
 }
 
 static sdg_status_t run_write(const recorded_t *run, output_form_t form,

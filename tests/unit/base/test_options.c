@@ -2,6 +2,7 @@
 // Options: which values are accepted, and which messages others get.
 #include "src/base/options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "src/base/words.h"
@@ -62,6 +63,25 @@ START_TEST(values_are_parsed_and_outlive_the_environment) {
             options->cost.launch_us == 0 && options->cost.strip_us == 0.5);
   ck_assert_int_eq(options->origin[SDG_OPTION_SPLIT], SDG_ORIGIN_ENVIRONMENT);
   ck_assert_int_eq(options->origin[SDG_OPTION_MESH], SDG_ORIGIN_DEFAULT);
+}
+END_TEST
+
+static sdg_origin_t origin_with(const char *sign, uint32_t mark) {
+  char origins[64];
+  snprintf(origins, sizeof origins, "SUNDOG_ORIGINS=RANK+1 SPLIT%s%08x", sign,
+           mark);
+  char *environment[] = {"SUNDOG_SPLIT=H", origins, NULL};
+  ck_assert_int_eq((int)sdg_options_load(environment), 0);
+  return sdg_options_get()->origin[SDG_OPTION_SPLIT];
+}
+
+START_TEST(a_command_says_what_it_has_set_unless_another_has_set_it_since) {
+  ck_assert_int_eq(origin_with("=", sdg_option_mark("H")), SDG_ORIGIN_ARGUMENT);
+  ck_assert_int_eq(origin_with("+", sdg_option_mark("H")), SDG_ORIGIN_COMMAND);
+  ck_assert_int_eq(origin_with("=", sdg_option_mark("W")),
+                   SDG_ORIGIN_ENVIRONMENT);
+  ck_assert_int_eq(origin_with("", sdg_option_mark("H")),
+                   SDG_ORIGIN_ENVIRONMENT);
 }
 END_TEST
 
@@ -284,6 +304,8 @@ int main(void) {
   tcase_add_test(cases, without_options_nothing_is_asked_for);
   tcase_add_test(cases, replicated_asks_for_no_split);
   tcase_add_test(cases, values_are_parsed_and_outlive_the_environment);
+  tcase_add_test(
+      cases, a_command_says_what_it_has_set_unless_another_has_set_it_since);
   tcase_add_test(cases, an_empty_value_counts_as_not_set);
   tcase_add_loop_test(cases, a_fault_is_kept_and_says_what, 0,
                       sizeof bads / sizeof *bads);
