@@ -13,10 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/record/bounds.h"
 #include "tools/record/formula.h"
 #include "tools/record/line.h"
 
 enum { LIST_FIRST = 64 };
+// Two processes of one host see its start this close together.
+static const int64_t RESTART_NS = INT64_C(60000000000);
+// Clocks of several hosts may differ by this.
+static const int64_t CLOCKS_NS = INT64_C(3600000000000);
 
 const char *recorded_text(const json_t *object, const char *name) {
   const char *text = json_string_value(json_object_get(object, name));
@@ -106,6 +111,12 @@ static sdg_status_t call_take(recorded_t *run, recorded_rank_t *rank,
                         : SDG_OK;
 }
 
+// When the host was started, by its clocks.
+static int64_t start_of(const json_t *facts) {
+  return recorded_number(facts, "realtime_ns") -
+         recorded_number(facts, "monotonic_ns");
+}
+
 static sdg_status_t facts_take(recorded_t *run, recorded_rank_t *rank,
                                json_t *facts) {
   if (rank->facts)
@@ -113,11 +124,11 @@ static sdg_status_t facts_take(recorded_t *run, recorded_rank_t *rank,
   rank->facts = json_incref(facts);
   // Hosts have clocks of their own; the time of day orders them.
   const json_t *first = run->rank[0].facts;
-  if (strcmp(recorded_text(first, "host"), recorded_text(facts, "host")) != 0)
-    rank->shift_ns = (recorded_number(facts, "realtime_ns") -
-                      recorded_number(facts, "monotonic_ns")) -
-                     (recorded_number(first, "realtime_ns") -
-                      recorded_number(first, "monotonic_ns"));
+  int64_t shift_ns = start_of(facts) - start_of(first);
+  rank->own_clock =
+      strcmp(recorded_text(first, "host"), recorded_text(facts, "host")) != 0 ||
+      shift_ns > RESTART_NS || shift_ns < -RESTART_NS;
+  rank->shift_ns = rank->own_clock ? shift_ns : 0;
   return SDG_OK;
 }
 
@@ -130,11 +141,13 @@ static sdg_status_t lines_read(recorded_t *run, recorded_rank_t *rank,
     line_mend(text);
     json_t *line = json_loads(text, 0, NULL);
     json_t *facts = json_object_get(line, "run");
-    if (facts)
+    if (facts && bounds_facts(facts))
       status = facts_take(run, rank, facts);
-    else if (json_object_get(line, "plan"))
+    else if (json_object_get(line, "plan") && bounds_plan(line))
       status = plan_take(rank, line);
-    else if (json_object_get(line, "call") || json_object_get(line, "update"))
+    else if ((json_object_get(line, "call") ||
+              json_object_get(line, "update")) &&
+             bounds_call(line))
       status = call_take(run, rank, line);
     else if (json_object_get(line, "full"))
       rank->full = true;
@@ -158,7 +171,8 @@ static const char *strategy_of(const json_t *plan) {
 
 // Gives the calls the indices of their plans, and their kinds.
 static sdg_status_t plans_join(recorded_t *run, recorded_rank_t *rank) {
-  qsort(rank->plan, (size_t)rank->plans, sizeof *rank->plan, by_number);
+  if (rank->plans > 0)
+    qsort(rank->plan, (size_t)rank->plans, sizeof *rank->plan, by_number);
   for (int i = 0; i < rank->calls; i++) {
     recorded_call_t *call = &rank->call[i];
     recorded_plan_t key = {.number = call->plan};
@@ -239,7 +253,7 @@ static sdg_status_t phases_read(const char *folder, recorded_rank_t *rank) {
     if (sscanf(line, "[%d,%" SCNd64 ",%d,%" SCNd64 ",%" SCNd64 "]",
                &phase.thread, &phase.call, &kind, &phase.at_ns,
                &phase.took_ns) != 5 ||
-        kind < 0 || kind >= SDG_PHASE_COUNT || phase.took_ns < 0) {
+        !(phase.phase = (sdg_phase_t)kind, bounds_phase(&phase))) {
       rank->broken++;
       continue;
     }
@@ -250,12 +264,12 @@ static sdg_status_t phases_read(const char *folder, recorded_rank_t *rank) {
       break;
     }
     rank->phase = more;
-    phase.phase = (sdg_phase_t)kind;
     phase.at_ns += rank->shift_ns;
     more[rank->phases++] = phase;
   }
   fclose(file);
-  qsort(rank->phase, (size_t)rank->phases, sizeof *rank->phase, by_begin);
+  if (rank->phases > 0)
+    qsort(rank->phase, (size_t)rank->phases, sizeof *rank->phase, by_begin);
   return status == SDG_OK ? phases_join(rank) : status;
 }
 
@@ -295,24 +309,73 @@ static sdg_status_t rank_read(recorded_t *run, recorded_rank_t *rank,
     status = phases_read(run->folder, rank);
   snprintf(path, sizeof path, "%s/totals-%d.json", run->folder, rank->rank);
   rank->totals = json_load_file(path, 0, NULL);
+  if (rank->totals && !bounds_totals(rank->totals)) {
+    json_decref(rank->totals);
+    rank->totals = NULL;
+    rank->broken++;
+  }
+  if (status == SDG_OK && !bounds_rank(rank))
+    status = sdg_fail(SDG_E_FILE_IO,
+                      "the record of rank %d in %s is damaged: its times or "
+                      "bytes add up to more than any run's",
+                      rank->rank, run->folder);
   return status == SDG_OK ? totals_kinds(run, rank) : status;
 }
 
-static void span_note(recorded_t *run, int64_t at_ns, int64_t took_ns) {
-  if (run->begin_ns == 0 || at_ns < run->begin_ns)
-    run->begin_ns = at_ns;
-  if (at_ns + took_ns > run->end_ns)
-    run->end_ns = at_ns + took_ns;
+typedef struct span {
+  int64_t begin_ns, end_ns; // begin > end: none
+} span_t;
+static const span_t no_span = {INT64_MAX, INT64_MIN};
+
+static void span_note(span_t *span, int64_t at_ns, int64_t took_ns) {
+  if (at_ns < span->begin_ns)
+    span->begin_ns = at_ns;
+  if (at_ns + took_ns > span->end_ns)
+    span->end_ns = at_ns + took_ns;
 }
 
-static void span_find(recorded_t *run) {
-  for (int r = 0; r < run->found; r++) {
+static void rank_span(const recorded_rank_t *rank, span_t *io_span) {
+  for (int i = 0; i < rank->calls; i++)
+    span_note(io_span, rank->call[i].at_ns, rank->call[i].took_ns);
+  for (int i = 0; i < rank->phases; i++)
+    span_note(io_span, rank->phase[i].at_ns, rank->phase[i].took_ns);
+}
+
+static bool are_apart(const span_t *a, const span_t *b, int64_t far_ns) {
+  bool known = a->begin_ns <= a->end_ns && b->begin_ns <= b->end_ns;
+  return known &&
+         (a->begin_ns - b->end_ns > far_ns || b->begin_ns - a->end_ns > far_ns);
+}
+
+// All ranks of a run meet in their first calls, so their times overlap. Others
+// are of a run before or after it, into the same folder.
+static sdg_status_t is_one_run(const recorded_t *run) {
+  span_t first = no_span;
+  rank_span(&run->rank[0], &first);
+  int64_t size = recorded_number(run->rank[0].facts, "size");
+  for (int r = 1; r < run->found; r++) {
     const recorded_rank_t *rank = &run->rank[r];
-    for (int i = 0; i < rank->calls; i++)
-      span_note(run, rank->call[i].at_ns, rank->call[i].took_ns);
-    for (int i = 0; i < rank->phases; i++)
-      span_note(run, rank->phase[i].at_ns, rank->phase[i].took_ns);
+    span_t own = no_span;
+    rank_span(rank, &own);
+    if (are_apart(&first, &own, rank->own_clock ? CLOCKS_NS : 0) ||
+        recorded_number(rank->facts, "size") != size)
+      return sdg_fail(SDG_E_FILE_IO,
+                      "%s has records of several runs: that of rank %d is not "
+                      "of the same run as that of rank %d; empty the folder "
+                      "before a run",
+                      run->folder, rank->rank, run->rank[0].rank);
   }
+  return SDG_OK;
+}
+
+static void span_set(recorded_t *run) {
+  span_t span = no_span;
+  for (int r = 0; r < run->found; r++)
+    rank_span(&run->rank[r], &span);
+  if (span.begin_ns > span.end_ns)
+    return;
+  run->begin_ns = span.begin_ns;
+  run->end_ns = span.end_ns;
 }
 
 sdg_status_t recorded_read(const char *folder, recorded_t *out) {
@@ -336,7 +399,9 @@ sdg_status_t recorded_read(const char *folder, recorded_t *out) {
                       "one",
                       folder);
   if (status == SDG_OK)
-    span_find(&run);
+    status = is_one_run(&run);
+  if (status == SDG_OK)
+    span_set(&run);
   if (status == SDG_OK)
     *out = run;
   else

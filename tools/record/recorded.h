@@ -45,7 +45,8 @@ typedef struct recorded_rank {
   int rank;
   json_t *facts;    /* of the process; owned; never NULL */
   json_t *totals;   /* counted at exit; owned; NULL: none was left */
-  int64_t shift_ns; /* of its host's clock, added to all times */
+  bool own_clock;   /* its host's clock is not that of the first rank's */
+  int64_t shift_ns; /* then it is added to all times */
   int plans, calls, phases;
   recorded_plan_t *plan;
   recorded_call_t *call;   /* in the order of their ends */

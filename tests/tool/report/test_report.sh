@@ -205,6 +205,89 @@ assert [s["line"] for s in rules["sections"]] == [1, 3]
 assert rules["sections"][0]["calls"] == 0 < rules["sections"][1]["calls"]
 PY
 }
+origins_of_options_are_known() {
+  {
+    printf '[mesh]\ny = 3\n[shard field]\nmatch = H>=32 W>=64\n'
+    printf 'split = H:y   ; rows\nparts = 30,41,20\n'
+  } >r.rules
+  scene
+  for file in level depth; do
+    run 0 "$sundog" split --parts 30,41,20 $file.npy
+  done
+  # A script of the user's sets an option again, and one rank has another.
+  # shellcheck disable=SC2016
+  printf '#!/bin/sh\nexport SUNDOG_TIMEOUT=77 SUNDOG_RECORD_MAX=9\n[ %s ] &&
+    export SUNDOG_NCCL_CTAS=3\nexec "$@"\n' '$SUNDOG_RANK = 1' >wrap
+  chmod +x wrap
+  SUNDOG_COMPARE=off run 0 "$sundog" run -n 3 --device host --rules r.rules \
+    --view shard --timeout 50 --record-max 9 --record kept -v -- ./wrap \
+    "$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
+    --out 'out.{rank}.npy' $shallow
+  json run.json
+  python3 - run.json <<'PY'
+import json, sys
+told = json.load(open(sys.argv[1]))["facts"]["options"]
+def of(name):
+    return [(o["value"], o["origin"], o["line"], o["section"], o["ranks"])
+            for o in told if o["name"] == name]
+plain = lambda value, origin: [(value, origin, None, None, None)]
+assert of("SUNDOG_VIEW") == plain("shard", "argument"), of("SUNDOG_VIEW")
+assert of("SUNDOG_WAITS") == plain("yes", "argument")
+assert of("SUNDOG_RECORD_MAX") == plain("9", "argument")
+assert of("SUNDOG_COMPARE") == plain("off", "environment")
+assert of("SUNDOG_TIMEOUT") == plain("77", "environment"), of("SUNDOG_TIMEOUT")
+assert of("SUNDOG_LAUNCH") == plain("sundog run", "command")
+assert of("SUNDOG_STRATEGY") == plain("auto", "default")
+assert sorted(of("SUNDOG_NCCL_CTAS")) == [
+    ("3", "environment", None, None, [1]), ("4", "default", None, None, [0, 2])]
+assert of("mesh") == [("y=3", "rules", 2, "mesh", None)]
+assert of("split") == [("H:y", "rules", 5, "shard field", None)]
+assert of("parts") == [("30,41,20", "rules", 6, "shard field", None)]
+assert not of("match") and not of("SUNDOG_RANK") and not of("SUNDOG_ORIGINS")
+PY
+}
+records_of_two_runs_do_not_mix() {
+  rows
+  mv kept first
+  recorded 3 --split H --view shard
+  cp first/rank-1 first/times-1 first/totals-1.json kept
+  run 74 "$sundog" report kept -o run.html
+  says err 'records of several runs'
+  [ ! -e run.html ]
+  cp first/* kept
+  run 0 "$sundog" report kept -o run.html
+  # Two machines of one name, or one that was started between.
+  sed -i '1s/"monotonic_ns":/"monotonic_ns":9/' kept/rank-1
+  run 74 "$sundog" report kept -o run.html
+}
+numbers_that_no_run_has_are_refused() {
+  rows
+  sed -i '0,/"received":[0-9]*/s//"received":4000000000000000/' kept/rank-1
+  run 0 "$sundog" report kept -o run.html
+  sed -i 's/"received":[0-9]*/"received":4000000000000000/' kept/rank-1
+  run 74 "$sundog" report kept -o run.html
+  says err 'the record of rank 1 in kept is damaged'
+  rows
+  sed -i '0,/"own":.1,/s//"own":[-1,/' kept/rank-1
+  json run.json
+  grep -q '1 lines of rank 1 cannot be read' run.json
+}
+one_rank_of_a_launcher_writes_its_page() {
+  scene
+  one=("$clients/shallow" --in level.npy --depth depth.npy --out out.npy $shallow)
+  run 0 "$sundog" exec --alone --device host --split H --view shard \
+    --report run.html -- "${one[@]}"
+  grep -q '"schema":1' run.html
+  run 0 "$sundog" exec --alone --device host --split H --view shard \
+    --record kept --report run.html -- "${one[@]}"
+  [ -s kept/rank-0 ]
+  # Of several ranks none knows when the others have written their records.
+  SUNDOG_RANK=1 SUNDOG_SIZE=3 run 125 "$sundog" exec --device host --split H \
+    --view shard --report 'my run.html' -- touch started
+  says err 'SDG-710'
+  says err 'sundog report FOLDER -o my run.html'
+  [ ! -e started ] && [ ! -e 'my run.html' ]
+}
 what_a_dead_rank_left_is_counted() {
   rows
   json whole.json
@@ -306,4 +389,6 @@ cases numbers_of_rows_equal_a_count_of_the_calls \
   calls_of_functions_have_their_times a_trace_has_all_events \
   two_runs_are_compared few_events_stand_for_many a_fetched_tensor_is_a_cause \
   sections_that_were_used_are_known what_a_dead_rank_left_is_counted \
+  origins_of_options_are_known records_of_two_runs_do_not_mix \
+  numbers_that_no_run_has_are_refused one_rank_of_a_launcher_writes_its_page \
   a_run_writes_its_page a_record_ends_where_it_is_said what_is_no_record_is_refused
