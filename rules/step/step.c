@@ -18,6 +18,7 @@
 #include "src/job/agree.h"
 #include "src/job/cost.h"
 #include "src/job/job.h"
+#include "src/job/live.h"
 #include "src/job/peer_failure.h"
 #include "src/job/thread.h"
 #include "src/plan/steps.h"
@@ -40,6 +41,7 @@ void sdg_step_number(const sdg_call_t *call) {
   int channel = sdg_channel_get();
   sdg_control_count(sdg_job_control(), channel, ++numbers[channel],
                     call->entry_name);
+  sdg_live_reach(channel, numbers[channel], call->entry_name);
   sdg_log_set_place(sdg_job_call);
 }
 

@@ -15,6 +15,7 @@
 #include "src/control/thread_name.h"
 #include "src/comm/comm.h"
 #include "src/job/job.h"
+#include "src/job/live.h"
 #include "src/job/peer_failure.h"
 #include "src/job/thread.h"
 
@@ -187,6 +188,9 @@ static void flights_look(void) {
       event_turn(flight);
     if (is_launching(flight))
       launch_look(channel);
+    sdg_live_flight(channel, flight->watching       ? flight->at.call
+                             : is_launching(flight) ? flight->from.call
+                                                    : 0);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "src/control/control.h"
 #include "src/job/cost.h"
 #include "src/job/job.h"
+#include "src/job/live.h"
 #include "src/geometry/layout.h"
 #include "src/job/thread.h"
 
@@ -351,10 +352,12 @@ sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
   char what[128];
   sdg_job_call(what, sizeof what);
   int64_t start_ns = now_ns();
+  sdg_live_wait_begin(sdg_channel_get());
   status = sdg_control_exchange(control, sdg_channel_get(), group->rank,
                                 group->count, &mine, sizeof mine, room->all,
                                 room->bytes, what);
   *out_wait_ns = now_ns() - start_ns;
+  sdg_live_wait_end(sdg_channel_get());
   if (status != SDG_OK)
     return sdg_job_fail(status);
   for (size_t r = 0; r < count; r++) {

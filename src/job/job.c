@@ -10,6 +10,7 @@
 #include "src/base/options.h"
 #include "src/bootstrap/rendezvous.h"
 #include "src/control/thread_name.h"
+#include "src/job/live.h"
 #include "src/job/thread.h"
 
 atomic_int sdg_job_failure = SDG_OK;
@@ -59,8 +60,11 @@ static sdg_status_t join(const sdg_mesh_t *mesh, sdg_axes_t axes,
     SDG_TRY(sdg_control_alone(rendezvous));
   else
     SDG_TRY(carrier->check());
-  SDG_TRY(sdg_control_join(rendezvous, rank, size, options->timeout_s,
-                           &job.control));
+  sdg_live_begin(rank);
+  sdg_status_t joined = sdg_control_join(rendezvous, rank, size,
+                                         options->timeout_s, &job.control);
+  sdg_live_joined(joined);
+  SDG_TRY(joined);
   job.rank = rank;
   job.mesh = *mesh;
   job.axes = axes;
@@ -156,6 +160,7 @@ void sdg_job_disarm(void) {
 }
 
 void sdg_job_forked(void) {
+  sdg_live_forget();
   if (!sdg_job_disarmed())
     child = job.control ? CHILD_OF_RANK : CHILD_OF_NONE;
   sdg_job_disarm();
@@ -186,12 +191,18 @@ bool sdg_job_disarmed(void) {
 sdg_status_t sdg_job_gather(int channel, const void *mine, size_t bytes,
                             const char *what, sdg_records_t *out) {
   const sdg_group_t *group = sdg_job_group();
-  return sdg_control_gather(sdg_job_control(), channel, group->rank,
-                            group->count, mine, bytes, what, out);
+  sdg_live_wait_begin(channel);
+  sdg_status_t status =
+      sdg_control_gather(sdg_job_control(), channel, group->rank, group->count,
+                         mine, bytes, what, out);
+  sdg_live_wait_end(channel);
+  return status;
 }
 
 void sdg_job_leave(void) {
-  if (job.control && !sdg_job_disarmed())
+  if (job.control && !sdg_job_disarmed()) {
     // Nothing else: threads may still be in a call.
     sdg_control_leave(job.control);
+    sdg_live_leave();
+  }
 }

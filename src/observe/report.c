@@ -16,6 +16,7 @@
 #include "src/base/options.h"
 #include "src/base/fd.h"
 #include "src/job/job.h"
+#include "src/job/live.h"
 #include "src/observe/inspect_record.h"
 
 enum { REPORTS_MAX = 10000 }; // most reports of one rank
@@ -98,6 +99,7 @@ void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan) {
   add(&row->received_bytes, plan->received_bytes);
   add(&row->sum_bytes, plan->sum_bytes);
   tally.received_bytes += plan->received_bytes;
+  sdg_live_received(plan->received_bytes);
   tally.sum_bytes += plan->sum_bytes;
   for (int i = 0; i < SDG_AXES_MAX; i++)
     add(&row->axis_bytes[i], plan->axis_bytes[i]);
@@ -131,6 +133,7 @@ void sdg_report_update(sdg_report_row_t *row) {
 
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
   add(&threads[sdg_channel_get()].calls, 1);
+  sdg_live_call();
   if (!row)
     return;
   add(&row->count, 1);
@@ -141,10 +144,12 @@ void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan) {
 void sdg_report_stream_wait(sdg_report_row_t *row, int64_t wait_ns) {
   if (row)
     add(&row->wait_ns, wait_ns);
+  sdg_live_stream_wait(wait_ns);
 }
 
 void sdg_report_wait(sdg_report_row_t *row, int64_t wait_ns) {
-  sdg_report_stream_wait(row, wait_ns);
+  if (row)
+    add(&row->wait_ns, wait_ns);
   tally.wait_ns += row ? wait_ns : 0;
 }
 
