@@ -16,6 +16,7 @@
 #include "tools/launch/folder.h"
 #include "tools/launch/launch.h"
 #include "tools/launch/ranks.h"
+#include "tools/live/display.h"
 #include "tools/program/program.h"
 #include "tools/program/setting.h"
 #include "tools/record/report.h"
@@ -24,15 +25,22 @@
 typedef struct run {
   launch_t launch; // first: the child parser's input
   int size;        // 0: not given
-  bool verbose, labels;
+  bool verbose, labels, progress;
   const char *report;    // where the report of the run goes; NULL: none
   char record[PATH_MAX]; // the folder of the run's record; "": none
   char folder[PATH_MAX];
   collect_t collect;
   label_t label;
+  display_t display;
 } run_t;
 
-enum { KEY_RANKS_OUTPUT = 0x200, KEY_RANKS_FOLDER, KEY_LABEL, KEY_REPORT };
+enum {
+  KEY_RANKS_OUTPUT = 0x200,
+  KEY_RANKS_FOLDER,
+  KEY_LABEL,
+  KEY_REPORT,
+  KEY_PROGRESS,
+};
 
 static error_t run_parse(int key, char *argument, struct argp_state *state) {
   run_t *run = state->input;
@@ -59,6 +67,9 @@ static error_t run_parse(int key, char *argument, struct argp_state *state) {
   case KEY_LABEL:
     run->labels = true;
     return 0;
+  case KEY_PROGRESS:
+    run->progress = true;
+    return 0;
   case KEY_REPORT:
     run->report = argument;
     return 0;
@@ -77,6 +88,12 @@ static const struct argp_option run_options[] = {
      0},
     {"label", KEY_LABEL, NULL, 0,
      "Put the rank before each line that a rank writes, as in \"3: line\"", 0},
+    {"progress", KEY_PROGRESS, NULL, 0,
+     "While the program runs, show a line on the terminal: tagged calls per "
+     "second of each rank, the share of time that ranks wait, the ranks that "
+     "the others wait for, and MB/s of halos of all ranks; nothing if standard "
+     "error is not a terminal, TERM is dumb or CI is set",
+     0},
     {"report", KEY_REPORT, "FILE", 0,
      "Write a page about the run there, as `sundog report` does; without "
      "--record, the record that it is made of is removed",
@@ -249,6 +266,9 @@ int command_run(int argc, char **argv) {
   if (environment_set(&run) != SDG_OK)
     goto remove_folder;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (run.progress && display_possible() &&
+      display_start(run.size, run.folder, &run.display) != SDG_OK)
+    goto remove_folder;
   collect_start(run.size, &run.collect);
   if (run.labels &&
       label_start(run.size, run.collect.messages, &run.label) != SDG_OK)
@@ -264,6 +284,7 @@ int command_run(int argc, char **argv) {
     status = run_wait(watcher, &set, &run);
   collect_reap(&run.collect);
 remove_folder:
+  display_end(&run.display);
   folder_remove(run.folder);
   return status;
 }

@@ -48,19 +48,21 @@ static int64_t now_ns(void) {
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-// Writes "all 4 ranks" or "ranks 0-2, 5".
-static void who_write(FILE *out, const said_t *said, int size) {
+void collect_who(FILE *out, const bool *by, int size) {
   const char *before = "";
-  if (said->ranks == size) {
+  int count = 0;
+  for (int r = 0; r < size; r++)
+    count += by[r];
+  if (count == size && size > 1) {
     fprintf(out, "all %d ranks", size);
     return;
   }
-  fputs("ranks ", out);
+  fputs(count == 1 ? "rank " : "ranks ", out);
   for (int r = 0; r < size; r++) {
     int last = r;
-    if (!said->by[r])
+    if (!by[r])
       continue;
-    while (last + 1 < size && said->by[last + 1])
+    while (last + 1 < size && by[last + 1])
       last++;
     fprintf(out, "%s%d", before, r);
     if (last > r)
@@ -96,7 +98,7 @@ static void said_write(const said_t *said, int size) {
             said->text);
   } else {
     fputs(HEAD, out);
-    who_write(out, said, size);
+    collect_who(out, said->by, size);
     fprintf(out, ": %s%s", said->code, said->text);
   }
   if (fclose(out) == 0)

@@ -3,7 +3,9 @@
 #ifndef SDG_TOOLS_LAUNCH_COLLECT_H
 #define SDG_TOOLS_LAUNCH_COLLECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /* Nanoseconds that a message waits for equal messages of other ranks. */
@@ -38,5 +40,9 @@ void collect_wait(const collect_t *collect);
 /* Reaps the process; call it in the process that started it, after
  * collect_wait. */
 void collect_reap(const collect_t *collect);
+
+/* Writes "rank 3", "ranks 0-2, 5" or "all 4 ranks": those of `size` ranks for
+ * which by[r] is set. */
+void collect_who(FILE *out, const bool *by, int size);
 
 #endif

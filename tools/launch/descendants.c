@@ -68,7 +68,7 @@ fail:
   return NULL;
 }
 
-enum { SPARED_MAX = 2 };
+enum { SPARED_MAX = 3 };
 static pid_t spared[SPARED_MAX];
 static int spared_count;
 

@@ -11,7 +11,7 @@
  * longer descendants of this process. */
 int family_signal(int signal_number);
 
-/* Excludes a descendant from family_signal() and its count; at most two. */
+/* Excludes a descendant from family_signal() and its count; at most three. */
 void family_spare(pid_t pid);
 
 /* Returns whether `pid` is a descendant of this process. */
