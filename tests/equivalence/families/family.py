@@ -104,7 +104,7 @@ class Family:
         set_extent(case, dim, extent(case, dim) - 1)
 
     def named(self):
-        """Returns named cases: (name, line), as in driver/named.py."""
+        """Returns named cases: (name, line), as in driver/named."""
         return ()
 
     def refused(self, item):
