@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,58 +155,43 @@ void sdg_arguments_note(unsigned index, const sdg_arguments_t *arguments) {
 
 // ---- lines -----------------------------------------------------------------
 
-typedef struct text {
-  size_t used;
-  char bytes[8192];
-} text_t;
-
-static void put(text_t *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void put(text_t *text, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  int n = vsnprintf(text->bytes + text->used, sizeof text->bytes - text->used,
-                    format, args);
-  va_end(args);
-  text->used += n < 0 ? 0 : (size_t)n;
-  if (text->used >= sizeof text->bytes)
-    text->used = sizeof text->bytes - 1;
-}
-
-static void place_put(text_t *text, const place_t *place, int64_t noted) {
-  put(text, "{\"device\":%" PRId64, place->device);
+static void place_put(sdg_inspect_text_t *text, const place_t *place,
+                      int64_t noted) {
+  sdg_inspect_put(text, "{\"device\":%" PRId64, place->device);
   if (place->device)
-    put(text, ",\"room\":%zu", place->room);
+    sdg_inspect_put(text, ",\"room\":%zu", place->room);
   if (place->device < noted && !place->changes)
-    put(text, ",\"value\":%" PRId32, place->value);
+    sdg_inspect_put(text, ",\"value\":%" PRId32, place->value);
   if (place->wide)
-    put(text, ",\"wide\":true");
+    sdg_inspect_put(text, ",\"wide\":true");
   if (place->device < noted && !place->varies)
-    put(text, ",\"behind\":%" PRId32, place->behind);
+    sdg_inspect_put(text, ",\"behind\":%" PRId32, place->behind);
   if (place->has_tensor) {
-    put(text, ",\"type\":%d,\"extent\":[", place->tensor.type);
+    sdg_inspect_put(text, ",\"type\":%d,\"extent\":[", place->tensor.type);
     for (int d = 0; d < place->tensor.dims; d++)
-      put(text, "%s%" PRId64, d ? "," : "", place->tensor.extent[d]);
-    put(text, "]");
+      sdg_inspect_put(text, "%s%" PRId64, d ? "," : "",
+                      place->tensor.extent[d]);
+    sdg_inspect_put(text, "]");
   }
-  put(text, "}");
+  sdg_inspect_put(text, "}");
 }
 
 static void function_write(const function_t *function) {
-  text_t text = {.used = 0};
-  put(&text,
-      "{\"function\":\"%s\",\"library\":\"%s\",\"calls\":%" PRIu64
-      ",\"noted\":%" PRId64 ",\"registers\":%d,\"places\":[",
-      function->name, function->library, atomic_load(function->calls),
-      function->noted, function->registers);
+  sdg_inspect_text_t text = {.used = 0};
+  sdg_inspect_put(&text,
+                  "{\"function\":\"%s\",\"library\":\"%s\",\"calls\":%" PRIu64
+                  ",\"noted\":%" PRId64 ",\"registers\":%d,\"places\":[",
+                  function->name, function->library,
+                  atomic_load(function->calls), function->noted,
+                  function->registers);
   for (int i = 0; i < function->count; i++) {
-    put(&text, "%s", i ? "," : "");
+    sdg_inspect_put(&text, "%s", i ? "," : "");
     place_put(&text, &function->place[i], function->noted);
   }
-  put(&text, "]");
+  sdg_inspect_put(&text, "]");
   if (function->types)
-    put(&text, ",\"types\":\"%s\"", function->types);
-  put(&text, "}\n");
+    sdg_inspect_put(&text, ",\"types\":\"%s\"", function->types);
+  sdg_inspect_put(&text, "}\n");
   sdg_inspect_record_line(text.bytes);
 }
 

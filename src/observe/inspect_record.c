@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,17 @@ static struct {
 
 static sdg_event_file_t calls = {
     SDG_EVENT_FILE("the record of calls", SDG_EVENT_APPEND, "calls-%p")};
+
+void sdg_inspect_put(sdg_inspect_text_t *io, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(io->bytes + io->used, sizeof io->bytes - io->used, format,
+                    args);
+  va_end(args);
+  io->used += n < 0 ? 0 : (size_t)n;
+  if (io->used >= sizeof io->bytes)
+    io->used = sizeof io->bytes - 1;
+}
 
 bool sdg_inspect_record_wanted(void) {
   return sdg_options_get()->inspect[0] != '\0';

@@ -4,10 +4,20 @@
 #define SDG_SRC_OBSERVE_INSPECT_RECORD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 /* True if the option is set. */
 bool sdg_inspect_record_wanted(void);
+
+/* A line while it is written. What does not fit is left out. Begin with
+ * {.used = 0}. */
+typedef struct sdg_inspect_text {
+  size_t used;
+  char bytes[8192];
+} sdg_inspect_text_t;
+void sdg_inspect_put(sdg_inspect_text_t *io, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Counts `text`, a JSON object. A new text is written to
  * <SUNDOG_INSPECT>/calls-PID at once, so that it survives a crash; after 12288
