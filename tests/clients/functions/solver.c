@@ -30,6 +30,7 @@
 
 #include "tests/calls.h"
 #include "tests/clients/functions/wave.h"
+#include "tests/clients/parts.h"
 
 void wave_limit(float *r, unsigned long rows, unsigned long columns,
                 float most);
@@ -52,28 +53,6 @@ static void swap(float **a, float **b) {
   float *old = *a;
   *a = *b;
   *b = old;
-}
-
-/* The extent of part `index` of a list, and where it begins; -1: all. */
-static int part_of(const char *list, int index, int *out_first) {
-  int all = 0, mine = 0, at = 0;
-  *out_first = 0;
-  for (; list; at++) {
-    int extent = atoi(list);
-    if (at == index)
-      *out_first = all, mine = extent;
-    all += extent;
-    list = strchr(list, ',');
-    list = list ? list + 1 : NULL;
-  }
-  return index < 0 ? all : mine;
-}
-
-static int parts_of(const char *list) {
-  int count = 1;
-  for (; *list; list++)
-    count += *list == ',';
-  return count;
 }
 
 #ifdef HAVE_FORTRAN

@@ -33,6 +33,7 @@
 
 #include "src/sundog.h"
 #include "tests/calls.h"
+#include "tests/clients/parts.h"
 
 static int rank, rows, columns;
 static cudaStream_t stream;
@@ -52,23 +53,6 @@ static int parts(const char *list) {
   for (; *list; list++)
     count += *list == ',';
   return count;
-}
-
-/* The extent of part `index` of a list, and where it begins; -1: all. */
-static int part_of(const char *list, int index, int *out_first) {
-  int all = 0, mine = 0;
-  *out_first = 0;
-  for (int at = 0; list; at++) {
-    int extent = atoi(list);
-    if (at == index) {
-      mine = extent;
-      *out_first = all;
-    }
-    all += extent;
-    list = strchr(list, ',');
-    list = list ? list + 1 : NULL;
-  }
-  return index < 0 ? all : mine;
 }
 
 static double *managed(size_t count) {

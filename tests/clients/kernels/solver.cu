@@ -16,6 +16,7 @@
 //   chain  launches nothing that is not declared
 //   graph  adds a node to a graph
 #include "tests/clients/kernels/stencils.h"
+#include "tests/clients/parts.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -81,28 +82,6 @@ __global__ void add(float *u, const float *s, int n) {
 static const char *how = "";
 static bool is(const char *word) {
   return strcmp(how, word) == 0;
-}
-
-// The extent of part `index` of a list, and where it begins; -1: all.
-static int part_of(const char *list, int index, int *first) {
-  int all = 0, mine = 0;
-  *first = 0;
-  for (int at = 0; list; at++) {
-    int extent = atoi(list);
-    if (at == index)
-      *first = all, mine = extent;
-    all += extent;
-    list = strchr(list, ',');
-    list = list ? list + 1 : nullptr;
-  }
-  return index < 0 ? all : mine;
-}
-
-static int parts_of(const char *list) {
-  int count = 1;
-  for (; *list; list++)
-    count += *list == ',';
-  return count;
 }
 
 static unsigned blocks(size_t extent, unsigned threads) {

@@ -1,29 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints random operation graphs, a line each: what the host device says of it
-// ("taken", or the rule that it breaks), a tab, and the graph as a plan's JSON.
+// Prints random operation graphs of all kinds.
 //
 // usage: graphs SEED COUNT
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "src/host/cudnn/plan/plan.h"
 #include "tests/host/planner/draw.h"
+#include "tests/host/planner/print.h"
 
 int main(int argc, char **argv) {
-  if (argc != 3)
-    return 2;
-  uint64_t seed = strtoull(argv[1], NULL, 10);
-  for (long i = 0, count = atol(argv[2]); i < count; i++) {
-    made_t m;
-    const sdg_graph_config_t none = {0};
-    planner_draw(&m, seed + (uint64_t)i);
-    const char *why = host_plan_refuses(&m.graph);
-    char *text = host_plan_write(&m.graph, &none, NULL);
-    if (!text)
-      return 2;
-    printf("%s\t%s\n", why ? why : "taken", text);
-    free(text);
-    made_destroy(&m);
-  }
-  return 0;
+  return planner_print(argc, argv, planner_draw);
 }

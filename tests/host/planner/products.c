@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints random graphs of two products of matrices, as graphs.c does: what an
-// engine takes, and mostly one thing that it does not.
+// Prints random graphs of two products of matrices: what an engine takes, and
+// mostly one thing that it does not.
 //
 // usage: products SEED COUNT
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "src/host/cudnn/plan/plan.h"
 #include "tests/host/cudnn/case.h"
 #include "tests/host/cudnn/compute/made.h"
+#include "tests/host/planner/print.h"
 
 enum { DIMS = 4 };
 
@@ -131,20 +128,5 @@ static void draw(made_t *m, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3)
-    return 2;
-  uint64_t seed = strtoull(argv[1], NULL, 10);
-  for (long i = 0, count = atol(argv[2]); i < count; i++) {
-    made_t m;
-    const sdg_graph_config_t none = {0};
-    draw(&m, seed + (uint64_t)i);
-    const char *why = host_plan_refuses(&m.graph);
-    char *text = host_plan_write(&m.graph, &none, NULL);
-    if (!text)
-      return 2;
-    printf("%s\t%s\n", why ? why : "taken", text);
-    free(text);
-    made_destroy(&m);
-  }
-  return 0;
+  return planner_print(argc, argv, draw);
 }
