@@ -35,22 +35,31 @@ bool sdg_whole_owned(void) {
   return atomic_load(&owner) == &thread_mark;
 }
 
+static sdg_run_mark_t mark_if(bool records) {
+  return records && sdg_options_get()->observing ? sdg_run_record_mark()
+                                                 : (sdg_run_mark_t){.at_ns = 0};
+}
+
+static void update_record(const char *cause, const sdg_run_mark_t *since) {
+  if (sdg_options_get()->observing)
+    sdg_run_record_update(cause, since);
+}
+
 sdg_status_t sdg_whole_update(sdg_buffer_t *buffer, const sdg_box_t *need,
                               const char *cause, cudaStream_t stream,
                               sdg_report_row_t *row) {
   if (!sdg_buffer_lack(buffer, need, buffer->lack))
     return SDG_OK;
   SDG_TRY(sdg_divergence_update(cause, buffer->number));
-  bool records = !row && sdg_options_get()->observing;
-  const sdg_run_mark_t mark =
-      records ? sdg_run_record_mark() : (sdg_run_mark_t){.at_ns = 0};
+  const bool records = !row;
+  const sdg_run_mark_t mark = mark_if(records);
   if (!row) {
     row = sdg_report_find(cause, "-", "update");
     sdg_report_update(row);
   }
   SDG_TRY(sdg_update_run(buffer, buffer->lack, cause, stream, row));
   if (records)
-    sdg_run_record_update(cause, &mark);
+    update_record(cause, &mark);
   sdg_buffer_grow(buffer, buffer->lack);
   return SDG_OK;
 }
@@ -217,6 +226,20 @@ static void uploads_note(const sdg_memory_access_t *memory) {
     sdg_uploads_note(memory);
 }
 
+// What the host reads is the first rank's on every rank.
+static sdg_status_t first_take(const char *name, const sdg_access_t *read,
+                               cudaStream_t stream) {
+  const bool several = sdg_job_group()->count > 1;
+  const sdg_run_mark_t mark = mark_if(several);
+  sdg_report_row_t *row = several ? sdg_report_find(name, "-", "update") : NULL;
+  sdg_report_update(row);
+  SDG_TRY(sdg_update_from_first((void *)read->at, read->width, read->pitch,
+                                read->height, name, stream, row));
+  if (several)
+    update_record(name, &mark);
+  return SDG_OK;
+}
+
 static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
   cudaStream_t stream;
   bool capturing;
@@ -237,8 +260,7 @@ static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
   if (read && sdg_whole_owned()) {
     SDG_TRY(sdg_divergence_update(memory->name, read->width * read->height));
     SDG_TRY(sdg_contents_compare_of(memory, sdg_memory_table()));
-    return sdg_update_from_first((void *)read->at, read->width, read->pitch,
-                                 read->height, memory->name, stream, row);
+    return first_take(memory->name, read, stream);
   }
   return sdg_lanes_follow(0, stream); // the channel of tagged calls
 }
