@@ -288,6 +288,28 @@ one_rank_of_a_launcher_writes_its_page() {
   says err 'sundog report FOLDER -o my run.html'
   [ ! -e started ] && [ ! -e 'my run.html' ]
 }
+ranks_of_a_launcher_record_into_one_folder() {
+  local rank pids=()
+  scene
+  for file in level depth; do
+    run 0 "$sundog" split --parts 30,41,20 $file.npy
+  done
+  for rank in 0 1 2; do
+    SUNDOG_RANK=$rank SUNDOG_SIZE=3 SUNDOG_RENDEZVOUS=file:$PWD/meet "$sundog" \
+      exec --device host --split H --view shard --record kept -- \
+      "$clients/shallow" --in "level.$rank.npy" --depth "depth.$rank.npy" \
+      --out "out.$rank.npy" $shallow >"out-$rank" 2>&1 &
+    pids+=($!)
+  done
+  for rank in 0 1 2; do wait "${pids[rank]}" || return 1; done
+  json run.json
+  python3 - run.json <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+assert [r["rank"] for r in run["ranks"]] == [0, 1, 2] and run["received"]["halo"] > 0
+assert not run["facts"]["warnings"], run["facts"]["warnings"]
+PY
+}
 what_a_dead_rank_left_is_counted() {
   rows
   json whole.json
@@ -390,5 +412,6 @@ cases numbers_of_rows_equal_a_count_of_the_calls \
   two_runs_are_compared few_events_stand_for_many a_fetched_tensor_is_a_cause \
   sections_that_were_used_are_known what_a_dead_rank_left_is_counted \
   origins_of_options_are_known records_of_two_runs_do_not_mix \
-  numbers_that_no_run_has_are_refused one_rank_of_a_launcher_writes_its_page \
+  numbers_that_no_run_has_are_refused \
+  ranks_of_a_launcher_record_into_one_folder one_rank_of_a_launcher_writes_its_page \
   a_run_writes_its_page a_record_ends_where_it_is_said what_is_no_record_is_refused
