@@ -10,6 +10,7 @@
 #include "interpose/loaded.h"
 #include "interpose/real.h"
 #include "interpose/slot.h"
+#include "rules/cut/cut.h"
 #include "rules/file/setup.h"
 #include "rules/memory/memory.h"
 #include "rules/observe/observe.h"
@@ -41,6 +42,7 @@ static void child_disarm(void) {
   sdg_real_after_fork();
   sdg_job_forked();
   sdg_observe_drop();
+  sdg_cut_drop();
 }
 
 static void fork_watch(void) {

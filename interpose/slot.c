@@ -7,6 +7,7 @@
 #include "interpose/function/kernel.h"
 #include "interpose/load.h"
 #include "interpose/real.h"
+#include "rules/cut/cut.h"
 #include "rules/file/setup.h"
 #include "rules/observe/inspect.h"
 #include "rules/view/registry.h"
@@ -95,9 +96,10 @@ void *sdg_slot_resolve(unsigned entry, const char *saved) {
   bool product = sdg_entry[entry].product != NULL;
   bool captured =
       product ? sdg_registry_may_multiply() : sdg_registry_watches() != 0;
-  bool kernels = sdg_entry[entry].kernel && !sdg_slot_disarmed() &&
-                 (sdg_job_asked() ? kernels_declared((int)entry)
-                                  : sdg_inspect_record_wanted());
+  bool kernels =
+      sdg_entry[entry].kernel && !sdg_slot_disarmed() &&
+      (sdg_job_asked() || sdg_cut_wanted() ? kernels_declared((int)entry)
+                                           : sdg_inspect_record_wanted());
   bool armed = !sdg_slot_disarmed() || (ops_kept && is_op((int)entry));
   if (sdg_entry[entry].probe && captured && armed) {
     sdg_load_watch_fork();

@@ -18,6 +18,7 @@
 #include "tools/launch/child.h"
 #include "tools/launch/folder.h"
 #include "tools/launch/launch.h"
+#include "tools/record/cut.h"
 #include "tools/record/reach.h"
 #include "tools/record/values.h"
 
@@ -155,14 +156,24 @@ const struct argp verify_argp = {
         "is 0 if no difference is larger, 1 if one is, 125 if a run "
         "fails.\n\nWith --calls both runs must make the same calls from their "
         "first thread. This works for any program, whether it reads and writes "
-        "array files or not. Functions of the rules are not compared. Each "
-        "rank "
-        "calls those that are pure on copies, with elements of the inputs "
-        "changed beyond the reach of a row: if results in that row change, "
-        "the reach is too small, and the exit status is 1. If none does, the "
-        "reach is not disproved: other rows, values or calls may "
-        "still see farther.\n\n  sundog verify -n 4 --split H --view shard "
+        "array files or not. Functions and kernels of the rules are tried in a "
+        "third run, as one process: at their first calls it calls them on "
+        "copies, piece by piece as N ranks would, and compares all pieces with "
+        "the program's own call. What that run writes to an --output counts "
+        "for nothing. Functions that are pure are also called with elements "
+        "of the inputs changed beyond the reach of a row: if results in that "
+        "row change, the reach is too small. In both cases the exit status is "
+        "then 1. If nothing is found, nothing is proved: other rows, values "
+        "or calls may differ.\n\n  sundog verify -n 4 --split H --view shard "
         "--input in.npy --output out.npy -- ./solver in.npy out.npy"};
+
+// What a run of `sundog` is for.
+typedef enum purpose {
+  CUTTING, // of files
+  ALONE,   // the program as one process
+  SPLIT,   // on all ranks
+  CUT,     // as one process that calls functions in pieces, too
+} purpose_t;
 
 // Returns the path of a file in the folder, owned. Ends the command if memory
 // runs out.
@@ -174,12 +185,32 @@ static char *name_of(const verify_t *verify, const char *what, int index,
   return name;
 }
 
+static bool folder_make(const char *folder) {
+  if (folder)
+    folder_remove(folder); // remains of an earlier run
+  return folder && mkdir(folder, 0700) == 0;
+}
+
+// In the child: asks for the records of a run of the program.
+static bool records_ask(const verify_t *verify, purpose_t purpose) {
+  const char *folder = purpose == CUT
+                           ? name_of(verify, "cuts", 0, "")
+                           : name_of(verify, "values", purpose != ALONE, "");
+  if (!folder_make(folder) ||
+      setenv("SUNDOG_VALUES_CALLS", verify->calls, 1) != 0)
+    return false;
+  if (purpose == CUT) // a record is of the split run
+    return unsetenv("SUNDOG_RECORD") == 0 && unsetenv("SUNDOG_TRACE") == 0 &&
+           setenv("SUNDOG_CUTS", folder, 1) == 0 &&
+           setenv("SUNDOG_CUT_RANKS", verify->ranks, 1) == 0;
+  return setenv("SUNDOG_VALUES", folder, 1) == 0;
+}
+
 // Runs `sundog` with these words, which it frees. Returns the exit status,
-// COMMAND_FAILED if it could not be started. `program`: the words run the
-// program, and its outputs are recorded for --calls. `alone`: drops the options
-// that ask for a split.
-static int self_run(const verify_t *verify, arguments_t *words, bool program,
-                    bool alone, bool shown) {
+// COMMAND_FAILED if it could not be started. Alone the options that ask for a
+// split are dropped.
+static int self_run(const verify_t *verify, arguments_t *words,
+                    purpose_t purpose, bool shown) {
   sigset_t mask;
   words->at[words->count] = NULL;
   if (words->count == ARGUMENTS_MAX) {
@@ -190,18 +221,11 @@ static int self_run(const verify_t *verify, arguments_t *words, bool program,
   pid_t pid = child_fork(&mask);
   if (pid == 0) {
     const sdg_option_info_t *info;
-    for (unsigned i = 0; alone && (info = sdg_option_at(i)); i++)
+    for (unsigned i = 0; purpose == ALONE && (info = sdg_option_at(i)); i++)
       if (strcmp(info->owner, "LIBRARY") == 0)
         unsetenv(info->variable);
-    if (verify->calls && program) {
-      char *folder = name_of(verify, "values", !alone, "");
-      if (folder)
-        folder_remove(folder); // remains of an earlier run
-      if (!folder || mkdir(folder, 0700) != 0 ||
-          setenv("SUNDOG_VALUES", folder, 1) != 0 ||
-          setenv("SUNDOG_VALUES_CALLS", verify->calls, 1) != 0)
-        _exit(COMMAND_FAILED);
-    }
+    if (verify->calls && purpose != CUTTING && !records_ask(verify, purpose))
+      _exit(COMMAND_FAILED);
     int null = shown ? -1 : open("/dev/null", O_WRONLY);
     if (null >= 0)
       dup2(null, STDOUT_FILENO);
@@ -240,13 +264,16 @@ static int inputs_cut(const verify_t *verify) {
         &words, "-o",
         arguments_own(&words, name_of(verify, "in", i, ".{rank}.npy")),
         verify->input[i], NULL);
-    status = self_run(verify, &words, false, false, verify->verbose);
+    status = self_run(verify, &words, CUTTING, verify->verbose);
   }
   return status;
 }
 
 // Runs the program on one rank, or on all ranks.
-static int program_run(const verify_t *verify, bool alone) {
+static int program_run(const verify_t *verify, purpose_t purpose) {
+  static const char *const outputs[] = {
+      [ALONE] = "one", [SPLIT] = "many", [CUT] = "cut"};
+  bool alone = purpose != SPLIT;
   static const char *const devices[] = {"auto", "host", "cuda"};
   const char *tail = alone ? ".npy" : ".{rank}.npy";
   arguments_t words = {.count = 0};
@@ -256,8 +283,7 @@ static int program_run(const verify_t *verify, bool alone) {
   for (int i = 0; i < verify->inputs; i++)
     in[i] = arguments_own(&words, name_of(verify, "in", i, tail));
   for (int i = 0; i < verify->outputs; i++)
-    out[i] =
-        arguments_own(&words, name_of(verify, alone ? "one" : "many", i, tail));
+    out[i] = arguments_own(&words, name_of(verify, outputs[purpose], i, tail));
   for (char **word = verify->launch.program; *word; word++) {
     char *replaced = NULL;
     bool pieces = !alone && !verify->whole;
@@ -268,7 +294,7 @@ static int program_run(const verify_t *verify, bool alone) {
     arguments_add(&words, replaced ? arguments_own(&words, replaced) : *word,
                   NULL);
   }
-  return self_run(verify, &words, true, alone, verify->verbose);
+  return self_run(verify, &words, purpose, verify->verbose);
 }
 
 static int output_join(const verify_t *verify, int index) {
@@ -279,7 +305,7 @@ static int output_join(const verify_t *verify, int index) {
       &words, arguments_own(&words, name_of(verify, "many", index, ".npy")),
       arguments_own(&words, name_of(verify, "many", index, ".{rank}.npy")),
       NULL);
-  return self_run(verify, &words, false, false, verify->verbose);
+  return self_run(verify, &words, CUTTING, verify->verbose);
 }
 
 static int output_compare(const verify_t *verify, int index) {
@@ -297,7 +323,7 @@ static int output_compare(const verify_t *verify, int index) {
                                     verify->whole ? ".0.npy" : ".npy")),
       arguments_own(&words, name_of(verify, "one", index, ".npy")), NULL);
   printf("%s: %s ranks against one: ", verify->output[index], verify->ranks);
-  return self_run(verify, &words, false, false, true);
+  return self_run(verify, &words, CUTTING, true);
 }
 
 // Checks that every file is named by some word of the program. Otherwise all
@@ -316,7 +342,9 @@ static sdg_status_t files_check(const verify_t *verify) {
   return SDG_OK;
 }
 
-static sdg_status_t calls_compare(const verify_t *verify, int *out_result) {
+// cut: how many functions were called in pieces.
+static sdg_status_t calls_compare(const verify_t *verify, int cut,
+                                  int *io_result) {
   char *one = name_of(verify, "values", 0, "");
   char *many = name_of(verify, "values", 1, "");
   bool differs = false, disproved = false;
@@ -330,7 +358,7 @@ static sdg_status_t calls_compare(const verify_t *verify, int *out_result) {
           ? reaches_print(many, atoi(verify->ranks), atoi(verify->calls),
                           &verify->rules, &tried, &disproved)
           : SDG_OK;
-  allowed.nothing = tried > 0;
+  allowed.nothing = tried + cut > 0;
   if (status == SDG_OK)
     status = one && many
                  ? values_compare(one, many, atoi(verify->ranks),
@@ -338,7 +366,7 @@ static sdg_status_t calls_compare(const verify_t *verify, int *out_result) {
                  : sdg_fail(SDG_E_NO_MEMORY, "for names of folders");
   free(one);
   free(many);
-  *out_result = differs || disproved;
+  *io_result |= differs || disproved;
   return status;
 }
 
@@ -351,18 +379,43 @@ static void rules_read(verify_t *verify) {
   verify->whole = verify->ruled && verify->rules.view == SDG_VIEW_WHOLE;
 }
 
+// Calls the functions of the rules in pieces, in a run whose own results count
+// for nothing.
+static sdg_status_t functions_cut(const verify_t *verify, int *io_tried,
+                                  bool *out_differs) {
+  *out_differs = false;
+  if (!verify->calls || !verify->ruled || verify->rules.functions == 0)
+    return SDG_OK;
+  int failed = program_run(verify, CUT);
+  char *folder = name_of(verify, "cuts", 0, "");
+  bool ended = false;
+  sdg_status_t status =
+      folder ? cuts_print(folder, atoi(verify->ranks), failed != 0,
+                          &verify->rules, io_tried, out_differs, &ended)
+             : sdg_fail(SDG_E_NO_MEMORY, "for names of folders");
+  free(folder);
+  if (status == SDG_OK && failed && !ended)
+    status =
+        sdg_fail(SDG_E_VERIFY, "the run that calls functions in pieces failed");
+  return status;
+}
+
 static int verify_run(const verify_t *verify) {
-  if (program_run(verify, true) != 0) {
+  bool cuts_differ;
+  int tried = 0;
+  if (program_run(verify, ALONE) != 0) {
     (void)sdg_fail(SDG_E_VERIFY, "the run on one rank failed");
     return COMMAND_FAILED;
   }
+  if (functions_cut(verify, &tried, &cuts_differ) != SDG_OK)
+    return COMMAND_FAILED;
   if ((!verify->whole && inputs_cut(verify) != 0) ||
-      program_run(verify, false) != 0) {
+      program_run(verify, SPLIT) != 0) {
     (void)sdg_fail(SDG_E_VERIFY, "the run on %s ranks failed", verify->ranks);
     return COMMAND_FAILED;
   }
-  int result = EXIT_SUCCESS;
-  if (verify->calls && calls_compare(verify, &result) != SDG_OK)
+  int result = cuts_differ ? EXIT_FAILURE : EXIT_SUCCESS;
+  if (verify->calls && calls_compare(verify, tried, &result) != SDG_OK)
     return COMMAND_FAILED;
   for (int i = 0; i < verify->outputs; i++) {
     if (!verify->whole && output_join(verify, i) != 0) {

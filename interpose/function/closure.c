@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "interpose/capture.h"
+#include "interpose/function/faithful.h"
 #include "interpose/function/function.h"
 #include "interpose/function/probe.h"
 #include "interpose/function/structs.h"
@@ -88,6 +89,8 @@ static void invoke(const sdg_function_call_t *call, void *const *value,
   void *copy[SDG_ARGUMENTS_MAX];
   sdg_returned_t unkept;
   memcpy(copy, value, (size_t)call->function->arguments * sizeof *copy);
+  if (sdg_cut_wanted())
+    sdg_faithful_poison();
   ffi_call(&pending->closure->cif, pending->closure->real,
            keeps ? pending->result : &unkept, copy);
 }
@@ -178,9 +181,24 @@ static bool probe_was_right(const closure_t *closure, void *const *value) {
   return sdg_probe_agrees(closure->function, &closure->layout, value, read);
 }
 
+// Part of a faithful call, which makes the program's own call itself.
+static void cut_called(closure_t *closure, void *result, void **value) {
+  pending_t pending = {closure, result};
+  sdg_function_call_t function = {.function = closure->function,
+                                  .value = value,
+                                  .invoke = invoke,
+                                  .user = &pending,
+                                  .returned = result};
+  sdg_faithful_begin(&function);
+}
+
 static void closure_called(ffi_cif *cif, void *result, void **value,
                            void *user) {
   closure_t *closure = user;
+  if (sdg_cut_wanted()) {
+    cut_called(closure, result, value);
+    return;
+  }
   if (!atomic_load_explicit(&closure->called, memory_order_relaxed))
     atomic_store_explicit(&closure->called, true, memory_order_relaxed);
   if (child_refuses(closure, result))
@@ -248,6 +266,12 @@ static sdg_status_t closure_make(const sdg_function_t *function, void *real,
   return SDG_OK;
 }
 
+static sdg_status_t faithful_make(const closure_t *closure, void **out_code) {
+  void (*code)(void);
+  memcpy(&code, &closure->code, sizeof code);
+  return sdg_faithful_make(closure->function, code, closure->real, out_code);
+}
+
 sdg_status_t sdg_function_closure_at(unsigned index,
                                      const sdg_function_t *function, void *real,
                                      void **out_code) {
@@ -255,6 +279,8 @@ sdg_status_t sdg_function_closure_at(unsigned index,
   sdg_status_t status = closure_make(function, real, &closures[index]);
   pthread_mutex_unlock(&lock);
   *out_code = sdg_function_probes + PROBE_BYTES * index;
+  if (status == SDG_OK && sdg_cut_wanted())
+    status = faithful_make(closures[index], out_code);
   return status;
 }
 

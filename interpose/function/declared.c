@@ -11,6 +11,7 @@
 #include "interpose/function/real.h"
 #include "interpose/load.h"
 #include "interpose/slot.h"
+#include "rules/cut/cut.h"
 #include "rules/file/setup.h"
 #include "src/call/functions.h"
 #include "src/job/job.h"
@@ -71,7 +72,8 @@ static const sdg_function_t *declared(const char *symbol) {
 
 static void *target_make(unsigned index) {
   const char *name = sundog_functions.row[index].name;
-  const sdg_function_t *function = sdg_job_asked() ? declared(name) : NULL;
+  const sdg_function_t *function =
+      sdg_job_asked() || sdg_cut_wanted() ? declared(name) : NULL;
   void *real = atomic_load(&found[index]), *code;
   if (!real)
     real = sdg_function_real(name, function ? function->library : "");

@@ -16,6 +16,7 @@
 #include "interpose/invocation.h"
 #include "interpose/real.h"
 #include "interpose/slot.h"
+#include "rules/cut/cut.h"
 #include "rules/file/setup.h"
 #include "rules/function/call.h"
 #include "rules/function/launch.h"
@@ -277,7 +278,8 @@ static void invoke(const sdg_function_call_t *call, void *const *value,
   dim3 grid = launch->grid;
   sdg_status_t status = grid_of(call, value, &grid);
   if (status != SDG_OK) {
-    (void)sdg_job_fail(status);
+    if (!sdg_cut_wanted())
+      (void)sdg_job_fail(status);
     sdg_report_fail();
     launch->result = cudaErrorLaunchFailure;
     return;
@@ -304,6 +306,26 @@ static bool touch(int entry, const void *args, const void *caller,
   return *out_result != 0;
 }
 
+// Tries the launch in pieces, too.
+static bool cut_launch(launch_t *launch, const void *kernel_stream,
+                       int *out_result) {
+  const sdg_function_t *function = NULL;
+  if (function_of(launch->kernel, &function) != SDG_OK || !function)
+    return false;
+  launch_t played = *launch;
+  sdg_function_call_t call = {.function = function,
+                              .value = launch->value,
+                              .stream = kernel_stream,
+                              .invoke = invoke,
+                              .user = &played};
+  sdg_capture_enter();
+  sdg_cut_t *cut = sdg_cut_begin(&call);
+  *out_result = relaunch(launch, launch->grid, launch->value);
+  sdg_cut_end(cut, NULL);
+  sdg_capture_leave();
+  return true;
+}
+
 bool sdg_kernel_capture(int entry, const void *args, const void *caller,
                         int *out_result) {
   launch_t launch;
@@ -311,6 +333,11 @@ bool sdg_kernel_capture(int entry, const void *args, const void *caller,
   if (sdg_capture_is_foreign(caller))
     return false;
   bool read = launch_read(entry, args, &launch);
+  if (sdg_cut_wanted()) {
+    sdg_memory_access_t used;
+    sdg_invocation_access(entry, args, &used);
+    return read && cut_launch(&launch, used.stream, out_result);
+  }
   if (!sdg_job_asked()) { // `sundog inspect`
     if (read)
       sdg_watch_kernel(launch.kernel, launch.value);

@@ -30,6 +30,8 @@ static sdg_status_t setup_load(void) {
   const char *origin;
   SDG_TRY(sdg_rank_require(&rank, &size, &local_rank, &origin));
   sdg_log_set_rank(rank);
+  if (*sdg_options_get()->cuts)
+    size = (int)sdg_options_get()->cut_ranks;
   SDG_TRY(sdg_rules_load(sdg_options_get(), size, &setup.rules));
   return sdg_rules_check_entries(&setup.rules, setup.entries,
                                  setup.entry_count);

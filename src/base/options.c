@@ -369,6 +369,9 @@ sdg_status_t sdg_options_load(char *const *environment) {
   if (all)
     origins_note(all);
   together_check();
+  // The pieces of many ranks in one process: nothing is split.
+  if (is_set(SDG_OPTION_CUTS))
+    options.asked = false;
   options.observing = is_set(SDG_OPTION_TRACE) || is_set(SDG_OPTION_RECORD) ||
                       is_set(SDG_OPTION_VALUES) || is_set(SDG_OPTION_INSPECT);
   return fault_status;

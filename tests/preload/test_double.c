@@ -16,6 +16,7 @@
 #include "interpose/function/kernel.h"
 #include "interpose/slot.h"
 #include "interpose/symbol.h"
+#include "rules/cut/cut.h"
 #include "rules/file/setup.h"
 #include "rules/graph/chain/clock.h"
 #include "rules/graph/statistics/statistics.h"
@@ -330,6 +331,13 @@ void sdg_arguments_drop(void) {
 }
 
 void sdg_reach_drop(void) {
+}
+
+bool sdg_cut_wanted(void) {
+  return false;
+}
+
+void sdg_cut_drop(void) {
 }
 
 void sdg_values_drop(void) {

@@ -54,8 +54,8 @@ a_right_reach_is_not_disproved() {
   says out 'wave_step: reach W:1: not disproved, 6 calls tried'
   says out 'wave_rotate: reach H:2: not disproved'
   says out 'limit: reach H:0: not disproved'
-  says out 'wave_force: not checked: not pure'
-  says out 'wave_energy: not checked: not pure'
+  says out 'wave_force: reach not tried: not pure'
+  says out 'wave_energy: reach not tried: not pure'
   lacks out hint
   lacks err SDG-
 }

@@ -204,7 +204,8 @@ error_t launch_program_parse(launch_t *launch, int key,
 static sdg_status_t functions_note(launch_t *launch, const sdg_rules_t *rules) {
   SDG_TRY(SDG_ALLOCATE(launch->function_name, rules->functions + 1,
                        "names of functions"));
-  for (int f = 0; launch->asked && f < rules->functions; f++) {
+  bool cuts = *sdg_options_get()->cuts;
+  for (int f = 0; (launch->asked || cuts) && f < rules->functions; f++) {
     if (rules->function[f].is_kernel) // found by the CUDA runtime
       continue;
     char *name = strdup(rules->function[f].symbol);
@@ -219,9 +220,11 @@ sdg_status_t launch_rules(launch_t *launch, int size) {
   const sdg_options_t *options = sdg_options_get();
   sdg_rules_t rules;
   // Also with --split replicated: the mesh must have as many ranks as the run.
-  if ((!launch->asked && !sdg_options_replicated(options)) ||
+  if ((!launch->asked && !sdg_options_replicated(options) && !*options->cuts) ||
       options->on_error == SDG_ON_ERROR_IGNORE)
     return SDG_OK;
+  if (*options->cuts)
+    size = (int)options->cut_ranks;
   SDG_TRY(sdg_rules_load(options, size, &rules));
   launch->streams.whole = launch->asked && rules.view == SDG_VIEW_WHOLE;
   sdg_status_t status = functions_note(launch, &rules);

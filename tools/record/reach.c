@@ -138,7 +138,7 @@ static void function_print(const sdg_function_t *function,
                            const reaches_t reaches, int calls, int *io_tried,
                            bool *io_disproved) {
   if (!function->pure) {
-    printf("%s: not checked: not pure\n", function->name);
+    printf("%s: reach not tried: not pure\n", function->name);
     return;
   }
   for (int dim = 0; dim < SDG_DIM_COUNT; dim++) {
