@@ -18,8 +18,8 @@
 #include "tools/launch/child.h"
 #include "tools/launch/folder.h"
 #include "tools/launch/launch.h"
-#include "tools/record/cut.h"
-#include "tools/record/reach.h"
+#include "tools/verify/cut.h"
+#include "tools/verify/reach.h"
 #include "tools/record/values.h"
 
 enum {

@@ -7,7 +7,7 @@
 
 #include "rules/cut/cut.h"
 #include "rules/place/op.h"
-#include "src/exchange/rehearse.h"
+#include "src/rehearse/rehearse.h"
 
 /* The array of an operand as the program has it, ghosts included. Its indices
  * count them. */

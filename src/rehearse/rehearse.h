@@ -2,8 +2,8 @@
 /* Carries out the plans of all ranks for one call in one process, for trials:
  * each rank has memory of its own, an exchange is copies between these, and the
  * host combines what is reduced. Needs neither a job nor NCCL. */
-#ifndef SDG_SRC_EXCHANGE_REHEARSE_H
-#define SDG_SRC_EXCHANGE_REHEARSE_H
+#ifndef SDG_SRC_REHEARSE_REHEARSE_H
+#define SDG_SRC_REHEARSE_REHEARSE_H
 
 #include <cuda_runtime_api.h>
 

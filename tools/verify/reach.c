@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the records of tried functions, and prints what they say together.
-#include "tools/record/reach.h"
+#include "tools/verify/reach.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was found about functions that were called in pieces. */
-#ifndef SDG_TOOLS_RECORD_CUT_H
-#define SDG_TOOLS_RECORD_CUT_H
+#ifndef SDG_TOOLS_VERIFY_CUT_H
+#define SDG_TOOLS_VERIFY_CUT_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the record of calls in pieces, and prints what it says.
-#include "tools/record/cut.h"
+#include "tools/verify/cut.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plays the ranks of a call in one process, each up to its next exchange or
 // reduction; then all carry that out together.
-#include "src/exchange/rehearse.h"
+#include "src/rehearse/rehearse.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks of a run found about the reach of functions
  * (rules/observe/reach.h). */
-#ifndef SDG_TOOLS_RECORD_REACH_H
-#define SDG_TOOLS_RECORD_REACH_H
+#ifndef SDG_TOOLS_VERIFY_REACH_H
+#define SDG_TOOLS_VERIFY_REACH_H
 
 #include <stdbool.h>
 
