@@ -326,6 +326,30 @@ assert not whole["facts"]["warnings"], whole["facts"]["warnings"]
 assert "rank 1 left no totals" in text and "2 lines of rank 2" in text, text
 PY
 }
+a_killed_rank_leaves_whole_lines() {
+  shallow=${shallow/--steps 10/--steps 1000000}
+  "$clients/scene" "$bathymetry" 12 16 .
+  for file in level depth; do run 0 "$sundog" split -n 2 $file.npy; done
+  # shellcheck disable=SC2016
+  run 137 "$sundog" run -n 2 --device host --split H --view shard --record kept \
+    -- sh -c '[ $SUNDOG_RANK = 1 ] || exec "$@"
+      "$@" &
+      until [ "$(grep -c call kept/rank-1 2>/dev/null)" -gt 500 ]; do
+        kill -0 $! || exit 1
+        sleep 0.1
+      done
+      kill -9 $!
+      wait $!' sh "$clients/shallow" --in 'level.{rank}.npy' \
+    --depth 'depth.{rank}.npy' --out 'out.{rank}.npy' $shallow
+  json run.json
+  python3 - run.json <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+text = " ".join(run["facts"]["warnings"])
+assert "rank 1 left no totals" in text and "cannot be read" not in text, text
+assert run["ranks"][1]["calls"] > 500 and not run["ranks"][1]["has_totals"]
+PY
+}
 a_run_writes_its_page() {
   scene
   for file in level depth; do
@@ -414,4 +438,4 @@ cases numbers_of_rows_equal_a_count_of_the_calls \
   origins_of_options_are_known records_of_two_runs_do_not_mix \
   numbers_that_no_run_has_are_refused \
   ranks_of_a_launcher_record_into_one_folder one_rank_of_a_launcher_writes_its_page \
-  a_run_writes_its_page a_record_ends_where_it_is_said what_is_no_record_is_refused
+  a_killed_rank_leaves_whole_lines a_run_writes_its_page a_record_ends_where_it_is_said what_is_no_record_is_refused
