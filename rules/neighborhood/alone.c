@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/kit/alone.h"
 #include "rules/neighborhood/plan.h"
 #include "rules/vendor/vendor.h"
-#include "src/exchange/alone.h"
 
 // Everything that the plan of a call on one rank depends on.
 typedef struct alone_key {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Enqueues sub-calls one after the other on the program's stream.
-#include "src/exchange/alone.h"
+#include "rules/kit/alone.h"
 
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Carries out plans that need neither a job nor messages: sundog's own calls
  * in programs that asked for no split. */
-#ifndef SDG_SRC_EXCHANGE_ALONE_H
-#define SDG_SRC_EXCHANGE_ALONE_H
+#ifndef SDG_RULES_KIT_ALONE_H
+#define SDG_RULES_KIT_ALONE_H
 
 #include <cuda_runtime_api.h>
 
