@@ -19,6 +19,7 @@
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
 #include "rules/view/shard/outside.h"
+#include "rules/view/whole/full.h"
 #include "rules/view/whole/settle.h"
 #include "src/base/options.h"
 #include "src/base/status.h"
@@ -366,14 +367,15 @@ void sdg_capture_freed(void *at, const void *caller) {
 }
 
 bool sdg_capture_watches(void) {
-  return sdg_values_expected();
+  return sdg_values_expected() || sdg_full_timed();
 }
 
 void sdg_capture_after(int status) {
   sdg_capture_enter();
-  if (status == CUDNN_STATUS_SUCCESS)
+  sdg_full_end();
+  if (sdg_values_expected() && status == CUDNN_STATUS_SUCCESS)
     sdg_values_take();
-  else
+  else if (sdg_values_expected())
     sdg_values_forget();
   sdg_capture_leave();
 }

@@ -32,7 +32,7 @@ bool sdg_capture(int entry, const void *args, const void *caller,
                  int *out_result);
 
 /* After sdg_capture gave a call to the real function: whether sdg_capture_after
- * needs its status. */
+ * needs its status (0: good), because its outputs are kept, or it is timed. */
 bool sdg_capture_watches(void);
 void sdg_capture_after(int status);
 

@@ -210,8 +210,11 @@ static void closure_called(ffi_cif *cif, void *result, void **value,
     memset(result, 0xff, sizeof(sdg_returned_t));
     return;
   }
-  if (sdg_capture_is_foreign(NULL) || !capture(closure, result, value))
-    ffi_call(cif, closure->real, result, value);
+  if (!sdg_capture_is_foreign(NULL) && capture(closure, result, value))
+    return;
+  ffi_call(cif, closure->real, result, value);
+  if (sdg_capture_watches())
+    sdg_capture_after(0);
 }
 
 void *sdg_function_probe(unsigned index, const char *saved) {

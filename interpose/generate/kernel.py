@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generates what stands around launches where the rules declare kernels."""
+from probe import watched
 from snippets import CALLER, begins, fill_of, real
 
 
@@ -21,8 +22,7 @@ def launched(e):
     return [f'  {fill_of(e)}', '  int result;',
             f'  if (sdg_kernel_capture(SDG_ENTRY_{e.name}, &all,',
             f'                         {CALLER}, &result))',
-            f'    return ({e.ctype})result;',
-            f'  TAIL return {real(e)};']
+            f'    return ({e.ctype})result;', *watched(e)]
 
 
 def kernel_probe(e):

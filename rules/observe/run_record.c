@@ -44,6 +44,8 @@ static _Atomic(uint64_t) written_ns; // when the buffer was written last
 static atomic_bool is_full; // SUNDOG_RECORD_MAX is reached
 
 static _Thread_local int used;
+static _Thread_local int last;  // what the call before used
+static _Thread_local int cause; // the plan whose call causes transfers
 static _Thread_local sdg_run_mark_t begun; // this thread's call
 
 static bool is_wanted(void) {
@@ -387,7 +389,7 @@ static char *spent_put(char *out, const sdg_run_mark_t *since,
   return member_put(out, "copied", to->copied_bytes - from->copied_bytes);
 }
 
-void sdg_run_record_update(const char *cause, const sdg_run_mark_t *since) {
+void sdg_run_record_update(const char *why, const sdg_run_mark_t *since) {
   const sdg_run_mark_t now = sdg_run_record_mark();
   char spent[SPENT_BYTES], *text = NULL;
   size_t bytes = 0;
@@ -395,7 +397,9 @@ void sdg_run_record_update(const char *cause, const sdg_run_mark_t *since) {
   if (!memory)
     return;
   fprintf(memory, "{\"update\":");
-  sdg_json_text(memory, cause);
+  sdg_json_text(memory, why);
+  if (cause)
+    fprintf(memory, ",\"by\":%d", cause);
   fprintf(memory, "%.*s}\n", (int)(spent_put(spent, since, &now) - spent),
           spent);
   if (fclose(memory) == 0 && text)
@@ -416,17 +420,35 @@ static void failure_write(const char *head, int head_bytes) {
     line_write(text, bytes);
 }
 
-void sdg_run_record_call(const char *entry, bool failed) {
+void sdg_run_record_cause_begin(void) {
+  cause = last;
+}
+
+void sdg_run_record_cause_end(void) {
+  cause = 0;
+}
+
+// The address of the call's first operand of its kind; 0: it has none.
+static int64_t address_of(const sdg_call_t *call, bool output) {
+  for (int i = 0; i < call->operands; i++)
+    if (call->operand[i].is_output == output)
+      return (int64_t)(uintptr_t)call->operand[i].data;
+  return 0;
+}
+
+void sdg_run_record_call(const sdg_call_t *call, bool failed) {
   enum { ENTRY_BYTES = 512 };
+  const char *entry = call->entry_name;
   int plan = used;
   used = 0;
+  last = failed ? 0 : plan;
   if (!is_wanted())
     return;
   const sdg_run_mark_t now = sdg_run_record_mark();
   int channel = sdg_channel_get();
   uint64_t number =
       sdg_control_count_of(sdg_job_control(), channel, sdg_job_rank(), NULL, 0);
-  char line[ENTRY_BYTES + SPENT_BYTES + 160], *end = line;
+  char line[ENTRY_BYTES + SPENT_BYTES + 240], *end = line;
   end = sdg_json_put(end, "{\"call\":");
   end = sdg_json_number(end, (int64_t)number);
   end = member_put(end, "thread", channel);
@@ -435,6 +457,9 @@ void sdg_run_record_call(const char *entry, bool failed) {
     end = sdg_json_put(end, entry);
   *end++ = '"';
   end = spent_put(end, &begun, &now);
+  if (call->family == SDG_FAMILY_CONV)
+    end = member_put(end, "x", address_of(call, false));
+  end = member_put(end, "y", address_of(call, true));
   if (failed) {
     failure_write(line, (int)(end - line));
     return;

@@ -22,8 +22,13 @@ void sdg_run_record_begin(void);
 void sdg_run_record_use(int plan);
 /* This thread's call ends: writes a line {"call":...} with when it began, how
  * long it took the host, the bytes of its plan, and the plan that was used
- * since its beginning or, if it failed, the last error. */
-void sdg_run_record_call(const char *entry, bool failed);
+ * since its beginning or, if it failed, the last error; where its first output
+ * is and, of convolutions, its first input. */
+void sdg_run_record_call(const sdg_call_t *call, bool failed);
+/* Whole view: begin and end enclose the transfers that the call before has
+ * caused, because every rank makes it in full. They name its plan. */
+void sdg_run_record_cause_begin(void);
+void sdg_run_record_cause_end(void);
 /* A moment of this thread. */
 typedef struct sdg_run_mark {
   uint64_t at_ns;

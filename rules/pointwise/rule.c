@@ -96,10 +96,12 @@ static sdg_status_t pointwise_share(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_plan_t **out_plan) {
   *out_plan = NULL;
-  // Every rank makes the whole call of a dropout, so that masks and states are
-  // those of a single device.
-  if (sdg_dropout_is(call) || call->entry == SDG_ENTRY_cudnnTransformTensorEx)
-    return SDG_OK;
+  if (sdg_dropout_is(call))
+    return sdg_in_full_plan("masks and states that are those of one device",
+                            out_plan);
+  if (call->entry == SDG_ENTRY_cudnnTransformTensorEx)
+    return sdg_in_full_plan("paddings and folds, which move elements",
+                            out_plan);
   return sdg_pointwise_share(call, tagging, reads_old(call), out_plan);
 }
 

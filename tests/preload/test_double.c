@@ -29,6 +29,7 @@
 #include "rules/place/label.h"
 #include "rules/view/registry.h"
 #include "rules/view/shard/outside.h"
+#include "rules/view/whole/full.h"
 #include "src/call/functions.h"
 #include "src/call/tag.h"
 #include "src/comm/comm.h"
@@ -319,6 +320,13 @@ bool sdg_values_expected(void) {
 }
 
 void sdg_values_take(void) {
+}
+
+bool sdg_full_timed(void) {
+  return false;
+}
+
+void sdg_full_end(void) {
 }
 
 void sdg_values_forget(void) {

@@ -99,6 +99,8 @@ static sdg_status_t call_take(recorded_t *run, recorded_rank_t *rank,
       .received_bytes = recorded_number(line, "received"),
       .sum_bytes = recorded_number(line, "summed"),
       .copied_bytes = recorded_number(line, "copied"),
+      .x = recorded_number(line, "x"),
+      .y = recorded_number(line, "y"),
   };
   // The kind of a call with a plan is known when all plans are.
   call->kind = -1;
@@ -181,7 +183,7 @@ static sdg_status_t plans_join(recorded_t *run, recorded_rank_t *rank) {
                                           sizeof key, by_number)
                                 : NULL;
     call->plan = plan ? (int)(plan - rank->plan) : -1;
-    if (plan && !call->failed)
+    if (plan && !call->failed && call->number)
       plan->calls++;
     if (call->kind >= 0)
       continue;
@@ -234,6 +236,9 @@ static sdg_status_t phases_join(recorded_rank_t *rank) {
       (*found)->device_took_ns = phase->took_ns;
     } else if (found && phase->phase == SDG_PHASE_WAIT) {
       (*found)->wait_ns += phase->took_ns;
+    } else if (found && phase->phase == SDG_PHASE_REAL &&
+               phase->took_ns > (*found)->real_ns) {
+      (*found)->real_ns = phase->took_ns;
     }
   }
   free(order);

@@ -19,13 +19,17 @@ typedef struct recorded_call {
   int64_t number; /* from 1 in each thread; 0: an update */
   int thread;
   int kind; /* index of recorded_t.kind */
-  int plan; /* index of recorded_rank_t.plan; -1: none */
+  int plan; /* index of recorded_rank_t.plan; -1: none; of an update: the plan
+             * of the call in full that caused it */
   bool failed;
   int64_t at_ns, took_ns; /* on the host */
   int64_t agreed_ns;      /* the part of it that waited for other ranks */
   int64_t received_bytes, sum_bytes, copied_bytes;
   /* On the program's stream; 0: not recorded. */
   int64_t device_at_ns, device_took_ns, wait_ns;
+  int64_t x, y; /* addresses: of a convolution's first input, 0: another call;
+                 * of the first output */
+  int64_t real_ns; /* the longest run of the real function: not of a strip */
 } recorded_call_t;
 
 typedef struct recorded_phase {

@@ -375,7 +375,7 @@ static sdg_status_t collective(sdg_call_t *call, const sdg_rules_t *rules,
     sdg_step_number(call);
   sdg_status_t status = counted(call, rules, op, &stage, out_way);
   if (stage.numbered && sdg_options_get()->observing)
-    sdg_run_record_call(call->entry_name, status != SDG_OK);
+    sdg_run_record_call(call, status != SDG_OK);
   return status;
 }
 
@@ -398,7 +398,7 @@ static sdg_status_t settled_run(sdg_call_t *call, const sdg_op_t *op,
   sdg_step_number(call);
   sdg_status_t status = entry_run(call, op, entry, 0, out_way);
   if (sdg_options_get()->observing)
-    sdg_run_record_call(call->entry_name, status != SDG_OK);
+    sdg_run_record_call(call, status != SDG_OK);
   return status;
 }
 

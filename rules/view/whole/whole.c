@@ -17,6 +17,7 @@
 #include "rules/step/step.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/whole/contents.h"
+#include "rules/view/whole/full.h"
 #include "rules/view/whole/inputs.h"
 #include "rules/view/whole/place.h"
 #include "rules/view/whole/settle.h"
@@ -268,6 +269,9 @@ static sdg_status_t note(const sdg_call_t *call, const sdg_op_t *op,
                                             : SDG_OK;
 }
 
+// The kind of this thread's call that every rank makes in full; NULL: none.
+static _Thread_local sdg_report_row_t *full_row;
+
 // A hash of what must be alike on all ranks: the plan, which tensors are in
 // pieces, and numbers that change from call to call.
 static uint32_t alike(const sdg_call_t *call, const sdg_op_t *op,
@@ -283,6 +287,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
                            sdg_buffers_t *table, bool *out_done) {
   sdg_plan_entry_t *entry;
   cudaStream_t stream;
+  full_row = NULL;
   SDG_TRY(sdg_memory_survey(call->entry_name));
   SDG_TRY(entry_get(call, rules, op, section, table, &entry));
   if (entry->recorded)
@@ -294,6 +299,7 @@ static sdg_status_t locked(sdg_call_t *call, const sdg_rules_t *rules,
   if (!entry->plan->share)
     sdg_report_in_full();
   if (!*out_done) {
+    full_row = entry->row;
     if (sdg_values_wanted_of(call))
       sdg_values_expect(call, NULL);
     return note(call, op, NULL);
@@ -337,7 +343,7 @@ static sdg_status_t shared(sdg_call_t *call, const sdg_rules_t *rules,
     sdg_contents_made(call, table);
   sdg_memory_unlock();
   if (sdg_options_get()->observing)
-    sdg_run_record_call(call->entry_name, status != SDG_OK);
+    sdg_run_record_call(call, status != SDG_OK);
   return status;
 }
 
@@ -350,6 +356,8 @@ static sdg_status_t in_full(const sdg_call_t *call) {
       sdg_uploads_made(&call->operand[i]);
   sdg_contents_made(call, table);
   sdg_memory_unlock();
+  if (status == SDG_OK)
+    sdg_full_begin(call, full_row);
   return sdg_step_accident(status);
 }
 
@@ -361,6 +369,11 @@ sdg_status_t sdg_whole_judge(sdg_call_t *call, const sdg_rules_t *rules,
     SDG_TRY(sdg_step_accident(shared(call, rules, op, section, out_done)));
   if (*out_done || !call->memory)
     return SDG_OK;
-  SDG_TRY(sdg_step_accident(sdg_whole_access(call->memory)));
-  return section && !call->is_query ? in_full(call) : SDG_OK;
+  bool full = section && !call->is_query;
+  if (full)
+    sdg_run_record_cause_begin();
+  sdg_status_t status = sdg_whole_access(call->memory);
+  sdg_run_record_cause_end();
+  SDG_TRY(sdg_step_accident(status));
+  return full ? in_full(call) : SDG_OK;
 }
