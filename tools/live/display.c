@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
@@ -96,7 +97,8 @@ static bool draw(drawing_t *d) {
   return label_write(d->terminal, text, (size_t)bytes);
 }
 
-// The ranks' end has the size of the terminal.
+// The ranks' end has the size of the terminal, which tells its foreground of a
+// change before that end has changed: the ranks are told again.
 static void size_follow(drawing_t *d) {
   struct winsize size = {.ws_col = 0};
   if (ioctl(d->terminal, TIOCGWINSZ, &size) != 0 ||
@@ -104,6 +106,8 @@ static void size_follow(drawing_t *d) {
     return;
   d->size = size;
   (void)ioctl(d->text, TIOCSWINSZ, &size);
+  if (d->next_ns > d->start_ns && getppid() == d->parent)
+    kill(-d->group, SIGWINCH);
 }
 
 static bool look(drawing_t *d) {
@@ -230,11 +234,19 @@ static bool pair_make(int like, int *out_text, int *out_ranks) {
   return tcsetattr(*out_ranks, TCSANOW, &mode) == 0;
 }
 
+// Returns whether text written there appears on the terminal of the line.
+static bool on_terminal(int stream) {
+  struct stat of, terminal;
+  return isatty(stream) && fstat(stream, &of) == 0 &&
+         fstat(STDERR_FILENO, &terminal) == 0 && of.st_rdev == terminal.st_rdev;
+}
+
 static void streams_turn(int to, display_t *display) {
   for (int i = 0; i < 2; i++) {
     int stream = STDOUT_FILENO + i;
-    display->saved[i] =
-        isatty(stream) ? fcntl(stream, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
+    display->saved[i] = on_terminal(stream)
+                            ? fcntl(stream, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+                            : -1;
     if (display->saved[i] >= 0)
       dup2(to, stream);
   }

@@ -28,9 +28,9 @@ typedef struct display {
 bool display_possible(void);
 
 /* Starts the process for `size` ranks, and connects this process's standard
- * output and error, as far as they are a terminal, to it. Sets SUNDOG_LIVE and
- * SUNDOG_WAITS for the ranks. `folder` has the notes of ranks that have ended.
- * SDG_E_START, SDG_E_NO_MEMORY. */
+ * output and error, as far as they are this terminal, to it. Sets SUNDOG_LIVE
+ * and SUNDOG_WAITS for the ranks. `folder` has the notes of ranks that have
+ * ended. SDG_E_START, SDG_E_NO_MEMORY. */
 sdg_status_t display_start(int size, const char *folder,
                            display_t *out) SDG_MUST_CHECK;
 

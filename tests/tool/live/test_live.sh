@@ -143,9 +143,19 @@ streams_stay_what_they_are() {
   grep -qx yes screen
   progress 125 out=kept -- -n 1 -- sh -c 'test -t 2 && ! test -t 1 && echo out'
   [ "$(cat kept)" = out ]
+  # Another terminal is not that of the line.
+  shows 125 second=kept -- sh -c '"$0" run --progress -n 1 --device host --split H \
+    --view shard -- sh -c "echo out; echo err >&2" >"$second"' "$sundog"
+  grep -q out kept
+  grep -qx err screen
   # The keyboard is rank 0's.
   progress 125 key=1.2,48690a -- -n 1 -- sh -c 'read -r word; echo "<$word>"'
   grep -q '<Hi>' screen
+}
+ranks_are_told_of_a_new_size() {
+  progress 125 resize=1.3,50 -- -n 1 -- bash -c 'trap "stty size <&2" WINCH
+    for ((i = 0; i < 25; i++)); do sleep 0.1; done'
+  grep -qx '24 50' screen
 }
 without_a_terminal_nothing_differs() {
   local as
@@ -222,7 +232,7 @@ cases numbers_agree_with_the_table a_slow_rank_is_named \
   a_rank_that_does_something_else_is_placed a_stopped_rank_is_told \
   processes_of_a_rank_follow_each_other the_line_fits_a_narrow_terminal \
   output_does_not_mix_with_the_line an_unfinished_line_is_not_disturbed \
-  streams_stay_what_they_are without_a_terminal_nothing_differs \
+  streams_stay_what_they_are ranks_are_told_of_a_new_size without_a_terminal_nothing_differs \
   the_terminal_is_clean_after_a_killed_rank \
   the_terminal_is_clean_after_an_interrupt \
   the_terminal_is_clean_after_a_killed_run \
