@@ -2,7 +2,7 @@
 // Puts the parts of the report together.
 #include "tools/report/document.h"
 
-#include "tools/report/advice.h"
+#include "tools/report/advice/advice.h"
 #include "tools/report/facts.h"
 #include "tools/report/kinds.h"
 #include "tools/report/pieces.h"

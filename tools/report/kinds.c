@@ -1,50 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds up the calls of each kind.
 #include "tools/report/kinds.h"
+#include "tools/record/sums.h"
 
 #include <string.h>
-
-#include "src/plan/plan.h"
-
-static bool is_row(const json_t *row, const recorded_kind_t *kind) {
-  return strcmp(recorded_text(row, "entry"), kind->entry) == 0 &&
-         strcmp(recorded_text(row, "rule"), kind->rule) == 0 &&
-         strcmp(recorded_text(row, "strategy"), kind->strategy) == 0;
-}
-
-static void row_add(const json_t *row, kind_sums_t *sums) {
-  sums->calls += recorded_number(row, "count");
-  sums->received_bytes += recorded_number(row, "halo_bytes");
-  sums->sum_bytes += recorded_number(row, "sum_bytes");
-  sums->wait_ns += recorded_number(row, "wait_ns");
-  const json_t *copies = json_object_get(row, "copies");
-  for (int i = 0; i < SDG_COPY_COUNT; i++)
-    sums->copied_bytes +=
-        recorded_number(copies, sdg_copy_kind_name((sdg_copy_kind_t)i));
-}
-
-static void call_add(const recorded_call_t *call, kind_sums_t *sums) {
-  sums->calls++;
-  sums->received_bytes += call->received_bytes;
-  sums->sum_bytes += call->sum_bytes;
-  sums->wait_ns += call->agreed_ns + call->wait_ns;
-  sums->copied_bytes += call->copied_bytes;
-}
-
-kind_sums_t kinds_rank(const recorded_t *run, const recorded_rank_t *rank,
-                       int kind) {
-  kind_sums_t sums = {.calls = 0};
-  size_t index;
-  json_t *row;
-  json_array_foreach(json_object_get(rank->totals, "calls"), index, row) {
-    if (kind < 0 || is_row(row, &run->kind[kind]))
-      row_add(row, &sums);
-  }
-  for (int i = 0; i < rank->calls && !rank->totals; i++)
-    if (kind < 0 || rank->call[i].kind == kind)
-      call_add(&rank->call[i], &sums);
-  return sums;
-}
 
 // The sums over all ranks, and what only recorded calls tell.
 typedef struct kind_all {
@@ -81,7 +40,7 @@ static int64_t spent_of(const recorded_call_t *call) {
 
 static void rank_add(const recorded_t *run, const recorded_rank_t *rank,
                      int kind, kind_all_t *all) {
-  kind_sums_t sums = kinds_rank(run, rank, kind);
+  kind_sums_t sums = sums_rank(run, rank, kind);
   all->sums.calls += sums.calls;
   all->sums.received_bytes += sums.received_bytes;
   all->sums.sum_bytes += sums.sum_bytes;
@@ -94,7 +53,7 @@ static void rank_add(const recorded_t *run, const recorded_rank_t *rank,
     if (call->kind != kind)
       continue;
     const recorded_plan_t *plan =
-        call->plan >= 0 ? &rank->plan[call->plan] : NULL;
+        call->plan >= 0 && call->number ? &rank->plan[call->plan] : NULL;
     all->recorded++;
     all->host_ns += call->took_ns;
     all->device_ns += call->device_took_ns;

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "tools/report/kinds.h"
+#include "tools/record/sums.h"
 
 rank_times_t ranks_times(const recorded_rank_t *rank) {
   rank_times_t times = {.host_ns = 0};
@@ -24,7 +24,7 @@ static double share_of(int64_t part_ns, const recorded_t *run) {
 
 static json_t *rank_make(const recorded_t *run, const recorded_rank_t *rank) {
   rank_times_t t = ranks_times(rank);
-  kind_sums_t sums = kinds_rank(run, rank, -1);
+  kind_sums_t sums = sums_rank(run, rank, -1);
   int64_t waited = t.agreed_ns + t.phase_ns[SDG_PHASE_WAIT];
   return json_pack(
       "{s:i,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:I,s:I,s:I,s:I,"

@@ -1,45 +1,105 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Whoever follows the advice of `sundog report` gets what it predicts.
-# shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
+# Whoever does what `sundog report` advises, word for word, gets what it
+# predicts, and the same results.
+# shellcheck disable=SC2034,SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
 here=$(realpath -s "$(dirname "$0")") host=$(dirname "$(realpath "$3")")
-clients=$(realpath "$4")
+clients=$(realpath "$4") chain=$(realpath -s "$5")
 bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1
-shallow="--order 4 --steps 10 --dx 2400 --dt 15 --friction 0"
 
-# pieces WORDS...: cuts the fields.
-pieces() {
-  for file in level depth; do run 0 "$sundog" split "$@" $file.npy; done
+# ---- programs ----------------------------------------------------------------
+
+# A case says `view`, `ranks`, `words`: further options of `sundog run`, `dim`
+# and `parts`: how the shard view's input is cut.
+
+# waves ROWS COLUMNS [STEPS]: waves on a part of a sea.
+waves() {
+  local name=.npy
+  "$clients/scene" "$bathymetry" "$1" "$2" .
+  [ $view = whole ] || name='.{rank}.npy'
+  program=("$clients/shallow" --in "level$name" --depth "depth$name"
+    --out 'out.{rank}.npy' --order 4 --steps "${3:-10}" --dx 2400 --dt 15
+    --friction 0)
 }
-# recorded NAME RANKS WORDS...: the report of the solver in NAME.json.
-recorded() {
-  local name=$1 ranks=$2
-  shift 2
-  run 0 "$sundog" run -n "$ranks" --device host "$@" --record "$name" -- \
-    "$clients/shallow" --in "${field[0]}" --depth "${field[1]}" \
-    --out 'out.{rank}.npy' $shallow
-  run 0 "$sundog" report "$name" --json -o "$name.json"
+# layers STEPS ROWS COLUMNS LAYER...: the layers of chain.c.
+layers() {
+  rows=$2 columns=$3
+  rm -f level.npy
+  cat >rank.sh <<SH
+rank=\$1 steps=\$2
+shift 2
+read -r own_rows own_columns < <(sed -n "\$((rank + 1))p" places)
+exec "$chain" "out.\$rank.npy" "\$steps" "\$own_rows" "\$own_columns" "\$@"
+SH
+  program=(bash "$PWD/rank.sh" '{rank}' "$1" "${@:4}")
 }
-field=('level.{rank}.npy' 'depth.{rank}.npy')
-# line REPORT ABOUT: prints the line of the advice; nothing if there is none.
-line() {
-  python3 - "$1" "$2" <<'PY'
-import json, sys
-for advice in json.load(open(sys.argv[1]))["advice"]:
-    if advice["about"] == sys.argv[2]:
-        print(advice["line"])
+# cut: gives each rank its piece.
+cut() {
+  local file
+  if ! [ -e level.npy ]; then
+    python3 - $view $dim $parts $ranks $rows $columns >places <<'PY'
+import sys
+view, dim, parts, *numbers = sys.argv[1:]
+ranks, rows, columns = map(int, numbers)
+size = rows if dim == "H" else columns
+sizes = ([size // ranks + (r < size % ranks) for r in range(ranks)]
+         if parts == "even" else [int(part) for part in parts.split(",")])
+at = 0
+for part in sizes:
+    own, at = f"{at}:{at + part}", at + part
+    row, column = ((own, f"0:{columns}") if dim == "H" else
+                   (f"0:{rows}", own))
+    print(*((f"0:{rows}", f"0:{columns}") if view == "whole" else
+            (row, column)))
 PY
+  elif [ $view = shard ]; then
+    for file in level depth; do
+      run 0 "$sundog" split --dim $dim --parts $parts -n $ranks $file.npy ||
+        return
+    done
+  fi
 }
-# kept_promise BEFORE ABOUT AFTER: the run AFTER moved what BEFORE predicted.
-kept_promise() {
-  python3 - "$@" <<'PY'
+# recorded NAME: runs the program; NAME.json is the report, NAME.npy the result.
+recorded() {
+  cut || return
+  rm -f out.*
+  run 0 "$sundog" run -n $ranks --device host --view $view "${words[@]}" \
+    --record "$1" -- "${program[@]}" || return
+  run 0 "$sundog" report "$1" --json -o "$1.json" || return
+  if [ $view = whole ]; then
+    cp out.0.npy "$1.npy"
+  else
+    run 0 "$sundog" join --dim $dim "$1.npy" 'out.{rank}.npy' -n $ranks
+  fi
+}
+
+# ---- advice ------------------------------------------------------------------
+
+# follow REPORT ABOUT: does what the advice says.
+follow() {
+  local said
+  "$here/apply" "$1" "$2" r.rules $ranks "${words[@]}" >said || return
+  mapfile -t said <said
+  ranks=${said[0]} words=("${said[@]:2}")
+  [ -n "${said[1]}" ] || return 0
+  [[ ${said[1]} = "sundog split --dim "[HW]" "*" FILE" ]] || return
+  dim=$(sed 's/.*--dim \([HW]\) .*/\1/' <<<"${said[1]}")
+  parts=even
+  [[ ${said[1]} != *--parts* ]] ||
+    parts=$(sed 's/.*--parts \([0-9,]*\) .*/\1/' <<<"${said[1]}")
+}
+# moves_as_predicted ABOUT: the run `after` moved what the advice of `before`
+# predicted, and computed the same.
+moves_as_predicted() {
+  run 0 "$sundog" diff --rounding before.npy after.npy || return
+  python3 - "$1" <<'PY'
 import json, sys
-before, after = (json.load(open(sys.argv[i])) for i in (1, 3))
-advice = next(a for a in before["advice"] if a["about"] == sys.argv[2])
+before, after = (json.load(open(name + ".json")) for name in ("before", "after"))
+advice = next(a for a in before["advice"] if a["about"] == sys.argv[1])
 total = lambda run: sum(rank["received_bytes"] for rank in run["ranks"])
 assert advice["received_bytes"] == total(before), (advice, total(before))
 assert advice["predicted_bytes"] == total(after), (advice, total(after))
@@ -47,73 +107,224 @@ assert total(after) < total(before)
 assert str(total(after)) in advice["effect"]
 PY
 }
+# tried ABOUT: records, follows the advice, and records again.
+tried() {
+  recorded before && follow before.json $1 && recorded after &&
+    moves_as_predicted $1
+}
+# without REPORT ABOUT...: the report has no such advice.
+without() {
+  python3 - "$@" <<'PY'
+import json, sys
+found = [a for a in json.load(open(sys.argv[1]))["advice"]
+         if a["about"] in sys.argv[2:]]
+assert not found, found
+PY
+}
+
+# ---- an axis, ranks ----------------------------------------------------------
 
 another_axis_moves_what_is_predicted() {
-  "$clients/scene" "$bathymetry" 91 120 .
-  pieces -n 3
-  recorded rows 3 --split H --view shard
-  [ "$(line rows.json axis)" = 'split = W      # sundog split --dim W -n 3 FILE' ]
-  pieces --dim W -n 3
-  recorded columns 3 --split W --view shard
-  kept_promise rows.json axis columns.json
-  [ -z "$(line columns.json axis)" ]
+  view=shard ranks=3 words=(--split H) dim=H parts=even
+  waves 91 120
+  tried axis
+  without after.json axis
 }
 another_axis_of_the_whole_view_moves_what_is_predicted() {
-  "$clients/scene" "$bathymetry" 91 120 .
-  field=(level.npy depth.npy)
-  recorded rows 3 --split H --view whole
-  [ "$(line rows.json axis)" = 'split = W' ]
-  recorded columns 3 --split W --view whole
-  kept_promise rows.json axis columns.json
+  view=whole ranks=3 words=(--split H) dim=H parts=even
+  waves 91 120
+  tried axis
+  without after.json axis
+}
+another_axis_is_written_into_each_section() {
+  view=shard ranks=2 words=(--rules r.rules) dim=H parts=10,6
+  printf '[shard]\nmatch = N C=2 H W\n split=H:y ; rows\n' >r.rules
+  printf '[local none]\nmatch = N>=9\n[shard rest]\nsplit = H:y\n' >>r.rules
+  layers 2 16 40 c:4:3:5 r c:2:3:5 c:3:3:5
+  tried axis
+  [ "$(grep -c '^split = W:y$' r.rules)" = 2 ]
+  # Rows that are prescribed do not say how columns are cut.
+  printf '[shard]\nsplit = H\nparts = 10,6\n' >r.rules
+  dim=H parts=10,6
+  recorded before
+  without before.json axis
+}
+another_axis_is_not_advised_where_windows_may_share_halos() {
+  view=whole ranks=2 words=(--split H) dim=H parts=even
+  # Along W the halo of the first window serves the second one.
+  layers 1 16 40 s:5:3 s:1:3 c:2:5:1
+  recorded before
+  without before.json axis
 }
 fewer_ranks_move_what_is_predicted() {
-  "$clients/scene" "$bathymetry" 16 120 .
-  pieces -n 4
-  recorded four 4 --split H --view shard
-  [ "$(line four.json ranks)" = '-n 2' ]
-  pieces -n 2
-  recorded two 2 --split H --view shard
-  kept_promise four.json ranks two.json
+  view=shard ranks=4 words=(--split H) dim=H parts=even
+  waves 16 120
+  tried ranks
+  [ $ranks = 2 ]
 }
+fewer_ranks_have_another_mesh() {
+  view=whole ranks=4 words=(--rules r.rules) dim=H parts=even
+  printf '[mesh]\ny = 4\n[shard field]\nsplit = H:y\n' >r.rules
+  layers 1 12 10 c:3:5:5 c:2:5:5
+  tried ranks
+  [ "${words[*]}" = '--rules r.rules --mesh y=2' ]
+}
+
+# ---- parts -------------------------------------------------------------------
+
 even_parts_compute_less_at_once() {
-  "$clients/scene" "$bathymetry" 364 480 .
+  view=shard ranks=3 words=(--split H) dim=H
   for try in 1 2 3 4 5; do
-    pieces --parts 30,304,30
-    recorded uneven 3 --split H --view shard
-    said=$(line uneven.json parts)
-    [ "$said" = 'sundog split --dim H -n 3 FILE' ] || continue
-    pieces -n 3
-    recorded even 3 --split H --view shard
-    [ -z "$(line even.json parts)" ]
+    parts=30,304,30
+    waves 364 480 20
+    recorded before
+    follow before.json parts || continue
+    [ $parts = even ]
+    recorded after
+    run 0 "$sundog" diff --rounding before.npy after.npy
+    without after.json parts
     # A busy machine may hide what half of the rows saves.
     python3 - <<'PY' && return 0
 import json
 longest = [max(rank["real_ns"] for rank in json.load(open(name))["ranks"])
-           for name in ("even.json", "uneven.json")]
+           for name in ("after.json", "before.json")]
 raise SystemExit(longest[0] >= longest[1])
 PY
   done
   return 1
 }
-a_promise_saves_what_is_predicted() {
-  for keep in no x; do
-    printf '[shard field]\nsplit = H\nview = shard\nkeep = %s\n' $keep >r.rules
-    run 0 "$sundog" run -n 2 --device host --rules r.rules --record $keep -- \
-      "$clients/unet" --parts 16,16 --part '{rank}' --steps 3
-    run 0 "$sundog" report $keep --json -o $keep.json
+even_parts_replace_those_of_the_rules() {
+  words=(--rules r.rules) ranks=3 dim=H
+  for view in whole shard; do
+    for try in 1 2 3 4 5; do
+      printf '[shard field]\nsplit = H\nparts = 40,284,40\n' >r.rules
+      parts=40,284,40
+      waves 364 480 20
+      recorded before
+      ! follow before.json parts || break
+    done
+    recorded after
+    run 0 "$sundog" diff --rounding before.npy after.npy
+    python3 - <<'PY'
+import json
+pieces = json.load(open("after.json"))["tensors"][0]["pieces"]
+assert sorted(p["extent"][2] for p in pieces) == [121, 121, 122], pieces
+PY
   done
-  [ "$(line no.json keep)" = 'keep = x' ]
-  [ -z "$(line x.json keep)" ]
-  kept_promise no.json keep x.json
+}
+# slowed NAME RANK FACTOR: as if the rank's device took so many times as long.
+slowed() {
+  awk -F, -v OFS=, -v by=$3 '$3 == 1 { $5 = int($5 * by) "]" } { print }' \
+    "$1/times-$2" >times
+  mv times "$1/times-$2"
+  run 0 "$sundog" report "$1" --json -o "$1.json"
+}
+a_slow_rank_gets_a_smaller_part() {
+  ranks=2 dim=H
+  for view in shard whole; do
+    words=(--split H) parts=even
+    layers 80 96 200 c:8:3:3 c:4:3:3
+    recorded before
+    slowed before 1 4
+    python3 - <<'PY'
+import json
+advice, = [a for a in json.load(open("before.json"))["advice"]
+           if a["about"] == "slow"]
+assert advice["rank"] == 1 and 2 < advice["factor"] < 8, advice
+assert 0 < advice["predicted_ns"] < 0.8 * advice["compute_ns"], advice
+PY
+    follow before.json slow
+    recorded after
+    run 0 "$sundog" diff --rounding before.npy after.npy
+    # By the factor that was measured, no rank has as much to do as before.
+    python3 - <<'PY'
+import json
+advice, = [a for a in json.load(open("before.json"))["advice"]
+           if a["about"] == "slow"]
+rows = [p["extent"][2]
+        for p in json.load(open("after.json"))["tensors"][0]["pieces"]]
+assert sum(rows) == 96 and rows[1] < rows[0], rows
+longest = max(rows[0], rows[1] * advice["factor"])
+assert longest < 0.8 * 48 * advice["factor"], (rows, advice)
+PY
+    slowed after 1 4
+    without after.json slow
+  done
+}
+equal_ranks_are_not_slow() {
+  view=shard words=(--split H) dim=H parts=even
+  for ranks in 2 3 4; do
+    layers 80 96 200 c:8:3:3 c:4:3:3
+    recorded before
+    without before.json slow parts
+  done
+}
+
+# ---- promises, calls in full -------------------------------------------------
+
+a_promise_saves_what_is_predicted() {
+  view=shard ranks=2 dim=H parts=9,15 words=(--split H)
+  # Two windows see one x: its halo is kept for the second one only.
+  layers 3 24 10 c:3:3:3 r s:5:3 c:3:3:5 c:2:1:1 c:2:3:3 b
+  tried keep
+  [ "${words[*]}" = '--split H; keep = x' ]
+  without after.json keep
+  words=(--rules r.rules)
+  printf '[shard one]\nmatch = N C=2 H W\nsplit = H\nkeep = dy\n' >r.rules
+  printf '[shard two]\nsplit = H\nkeep = dy\n' >>r.rules
+  tried keep
+  [ "$(grep -c '^keep = x dy$' r.rules)" = 2 ]
+  # A promise of one section is none of the other's.
+  printf '[shard one]\nmatch = N C=2 H W\nsplit = H\n' >r.rules
+  printf '[shard two]\nsplit = H\nkeep = dy\n' >>r.rules
+  recorded before
+  without before.json keep
+}
+no_promise_is_asked_for_that_is_not_kept() {
+  view=shard ranks=2 dim=H parts=even words=(--split H)
+  # A relu writes x behind the convolution that reads it.
+  layers 3 24 10 c:5:1:1 s:3:1 r b
+  recorded before
+  without before.json keep
+}
+the_whole_view_needs_no_promise() {
+  view=whole ranks=2 dim=H parts=even words=(--split H)
+  layers 3 24 10 c:3:3:3 r c:3:3:5 b
+  recorded before
+  without before.json keep
+}
+calls_in_full_are_named_with_their_cost() {
+  view=whole ranks=3 words=(--split H) dim=H parts=even
+  layers 4 24 10 c:3:3:3 d c:3:3:5 m
+  recorded before
+  python3 - <<'PY'
+import json
+advice, = [a for a in json.load(open("before.json"))["advice"]
+           if a["about"] == "full"]
+assert advice["entry"] == "cudnnDropoutForward" and advice["calls"] == 4, advice
+# Two thirds of 3 channels, for each of 3 ranks, in each step.
+assert advice["fetched_bytes"] == 4 * 2 * 3 * 24 * 10 * 4, advice
+assert advice["device_ns"] > 0 and advice["line"] == "", advice
+assert "masks" in advice["text"], advice
+PY
+  layers 4 24 10 c:3:3:3 c:3:3:5 m
+  recorded before
+  without before.json full
 }
 a_good_split_gets_no_advice() {
-  "$clients/scene" "$bathymetry" 120 91 .
-  pieces -n 3
-  recorded rows 3 --split H --view shard
-  for about in axis ranks parts keep; do [ -z "$(line rows.json $about)" ]; done
+  view=shard ranks=3 words=(--split H) dim=H parts=even
+  waves 120 91
+  recorded before
+  without before.json axis ranks parts slow keep full
 }
 
 cases another_axis_moves_what_is_predicted \
   another_axis_of_the_whole_view_moves_what_is_predicted \
-  fewer_ranks_move_what_is_predicted even_parts_compute_less_at_once \
-  a_promise_saves_what_is_predicted a_good_split_gets_no_advice
+  another_axis_is_written_into_each_section \
+  another_axis_is_not_advised_where_windows_may_share_halos \
+  fewer_ranks_move_what_is_predicted fewer_ranks_have_another_mesh \
+  even_parts_compute_less_at_once even_parts_replace_those_of_the_rules \
+  a_slow_rank_gets_a_smaller_part equal_ranks_are_not_slow \
+  a_promise_saves_what_is_predicted \
+  no_promise_is_asked_for_that_is_not_kept the_whole_view_needs_no_promise \
+  calls_in_full_are_named_with_their_cost a_good_split_gets_no_advice

@@ -94,7 +94,10 @@ at("slowest").className = report.slowest ? "slow" : "soft";
 for (const advice of report.advice || []) {
   at("advices").hidden = false;
   at("advice").append(make("div.advice", null, make("p", null, advice.text),
-    make("p", null, make("code", null, advice.line)),
+    advice.where ? make("p", null, advice.where) : null,
+    advice.line ? make("p", null, make("code", null, advice.line)) : null,
+    advice.command ? make("p", null, "Before the next run, for each input file: ",
+      make("code", null, advice.command)) : null,
     advice.effect ? make("p.note", null, advice.effect) : null));
 }
 

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves what a run's bytes were for, and predicts them.
+#include "tools/report/advice/cut.h"
+
+#include <string.h>
+
+#include "tools/record/formula.h"
+#include "tools/record/sums.h"
+
+int64_t cut_item(const json_t *operand, const char *list, int index) {
+  return (int64_t)json_integer_value(
+      json_array_get(json_object_get(operand, list), (size_t)index));
+}
+
+static int dims_of(const json_t *operand) {
+  return (int)json_array_size(json_object_get(operand, "whole"));
+}
+
+static const char *name_at(const json_t *operand, int dim) {
+  const char *name = json_string_value(
+      json_array_get(json_object_get(operand, "names"), (size_t)dim));
+  return name ? name : "";
+}
+
+int cut_dim(const json_t *operand, const char *name) {
+  for (int d = 0; d < dims_of(operand); d++)
+    if (strcmp(name_at(operand, d), name) == 0)
+      return d;
+  return -1;
+}
+
+static int64_t bytes_of(const json_t *operand) {
+  int64_t bytes = recorded_number(operand, "bytes");
+  for (int d = 0; d < dims_of(operand); d++)
+    bytes *= cut_item(operand, "whole", d);
+  return bytes;
+}
+
+static bool is_cut(const json_t *operand, int dim) {
+  return cut_item(operand, "own", dim) != cut_item(operand, "whole", dim);
+}
+
+const json_t *cut_lead(const json_t *plan) {
+  const json_t *first = NULL;
+  size_t index;
+  json_t *operand;
+  json_array_foreach(json_object_get(plan, "operands"), index, operand) {
+    bool output = json_is_true(json_object_get(operand, "output"));
+    for (int d = 0; d < dims_of(operand) && output; d++)
+      if (is_cut(operand, d))
+        return operand;
+    if (!first && dims_of(operand) > 0)
+      first = operand;
+  }
+  return first;
+}
+
+// ---- how the run is cut ----------------------------------------------------
+
+// Notes an operand; false if it is cut otherwise than those before.
+static bool operand_note(cut_t *cut, const json_t *operand, int64_t *most) {
+  for (int d = 0; d < dims_of(operand); d++) {
+    if (!is_cut(operand, d))
+      continue;
+    const char *name = name_at(operand, d);
+    if (!*name || (cut->dim && strcmp(cut->dim, name) != 0))
+      return false;
+    cut->dim = name;
+    if (json_equal(json_object_get(operand, "own"),
+                   json_object_get(operand, "extent")))
+      cut->shard = true;
+    if (bytes_of(operand) > *most) {
+      *most = bytes_of(operand);
+      cut->operand = operand;
+    }
+  }
+  return true;
+}
+
+bool cut_find(const recorded_t *run, cut_t *out) {
+  int64_t most = 0;
+  *out = (cut_t){.run = run};
+  // Other axes of the mesh are the program's own.
+  if (run->found < run->ranks || run->ranks < 2 ||
+      json_array_size(json_object_get(run->rank[0].facts, "mesh")) != 1)
+    return false;
+  for (int r = 0; r < run->found; r++)
+    for (int i = 0; i < run->rank[r].plans; i++) {
+      size_t index;
+      json_t *operand;
+      const json_t *plan = run->rank[r].plan[i].line;
+      if (!json_object_get(plan, "strategy"))
+        continue;
+      json_array_foreach(json_object_get(plan, "operands"), index, operand) {
+        if (!operand_note(out, operand, &most))
+          return false;
+      }
+    }
+  return out->dim != NULL;
+}
+
+// ---- what the bytes were for -----------------------------------------------
+
+static bool is_complete(const recorded_t *run) {
+  for (int r = 0; r < run->found; r++)
+    if (!run->rank[r].totals || run->rank[r].full || run->rank[r].broken)
+      return false;
+  return true;
+}
+
+// Whether an output has one element in each dimension of space.
+static bool is_number(const json_t *operand) {
+  for (int d = 2; d < dims_of(operand); d++)
+    if (cut_item(operand, "whole", d) != 1)
+      return false;
+  return true;
+}
+
+// Whether a call moves nothing however space is cut, sums apart.
+static bool is_still(const json_t *plan) {
+  const char *family = recorded_text(plan, "family");
+  size_t index;
+  json_t *operand;
+  if (strcmp(recorded_text(plan, "strategy"), "whole") == 0 ||
+      strcmp(family, "pointwise") == 0 || strcmp(family, "norm") == 0 ||
+      strcmp(family, "softmax") == 0 ||
+      strcmp(recorded_text(plan, "entry"), "cudnnConvolutionBackwardBias") == 0)
+    return true;
+  if (strcmp(family, "reduce") != 0)
+    return false;
+  json_array_foreach(json_object_get(plan, "operands"), index, operand) {
+    if (json_is_true(json_object_get(operand, "output")) && !is_number(operand))
+      return false;
+  }
+  return true;
+}
+
+static bool is_plan_of(const json_t *plan, const recorded_kind_t *kind) {
+  return strcmp(recorded_text(plan, "entry"), kind->entry) == 0 &&
+         strcmp(recorded_text(plan, "section"), kind->rule) == 0 &&
+         strcmp(recorded_text(plan, "strategy"), kind->strategy) == 0;
+}
+
+// Whether all of a kind's calls have a formula, or move nothing.
+static bool kind_known(const recorded_t *run, int kind, int64_t bytes) {
+  for (int r = 0; r < run->found; r++)
+    for (int i = 0; i < run->rank[r].plans; i++) {
+      const recorded_plan_t *plan = &run->rank[r].plan[i];
+      if (is_plan_of(plan->line, &run->kind[kind]) && plan->formula_bytes < 0 &&
+          (bytes > 0 || !is_still(plan->line)))
+        return false;
+    }
+  return true;
+}
+
+// A whole tensor that `bytes` are: each rank has received what it lacked of it.
+static bool is_whole(const recorded_t *run, int64_t bytes) {
+  for (int i = 0; i < run->rank[0].plans; i++) {
+    size_t index;
+    json_t *operand;
+    json_array_foreach(json_object_get(run->rank[0].plan[i].line, "operands"),
+                       index, operand) {
+      if (dims_of(operand) > 0 && bytes_of(operand) * (run->ranks - 1) == bytes)
+        return true;
+    }
+  }
+  return false;
+}
+
+// Whether the ranks' fetches, which come in the same order on all of them, each
+// brought a whole tensor. Fetches of parts, or of tensors whose halos have
+// been brought, would be other bytes if another dimension were cut.
+static bool fetches_known(const recorded_t *run, int64_t fetched_bytes) {
+  int at[SDG_RANKS_MAX] = {0};
+  int64_t all = 0;
+  for (bool more = true; more;) {
+    int64_t bytes = 0;
+    more = false;
+    for (int r = 0; r < run->found; r++) {
+      const recorded_rank_t *rank = &run->rank[r];
+      while (at[r] < rank->calls && rank->call[at[r]].number)
+        at[r]++;
+      if (at[r] == rank->calls)
+        continue;
+      bytes += rank->call[at[r]++].received_bytes;
+      more = true;
+    }
+    if (bytes && !is_whole(run, bytes))
+      return false;
+    all += bytes;
+  }
+  return all == fetched_bytes;
+}
+
+bool cut_prove(cut_t *cut) {
+  const recorded_t *run = cut->run;
+  if (!is_complete(run))
+    return false;
+  for (int k = 0; k < run->kinds; k++) {
+    const recorded_kind_t *kind = &run->kind[k];
+    int64_t bytes = 0;
+    for (int r = 0; r < run->found; r++)
+      bytes += sums_rank(run, &run->rank[r], k).received_bytes;
+    cut->received_bytes += bytes;
+    // Launches of CUDA graphs repeat calls that are counted once.
+    if (strcmp(kind->entry, "cudaGraphLaunch") == 0 ||
+        strcmp(kind->strategy, "failed") == 0 ||
+        strcmp(kind->strategy, "unknown") == 0)
+      return false;
+    if (strcmp(kind->strategy, "update") == 0)
+      cut->fetched_bytes += bytes;
+    else if (strcmp(kind->strategy, "from the first rank") == 0)
+      cut->first_bytes += bytes;
+    else if (!kind_known(run, k, bytes))
+      return false;
+    else
+      cut->halo_bytes += bytes;
+  }
+  for (int r = 0; r < run->found; r++)
+    for (int i = 0; i < run->rank[r].plans; i++) {
+      const recorded_plan_t *plan = &run->rank[r].plan[i];
+      if (plan->formula_bytes > 0)
+        cut->formula_bytes += plan->formula_bytes * plan->calls;
+    }
+  return cut->halo_bytes > 0 &&
+         (cut->shard ? cut->halo_bytes == cut->formula_bytes
+                     : cut->halo_bytes <= cut->formula_bytes) &&
+         fetches_known(run, cut->fetched_bytes);
+}
+
+// ---- predictions -----------------------------------------------------------
+
+static int64_t plan_predict(const json_t *plan, const char *dim, int ranks) {
+  const json_t *lead = cut_lead(plan);
+  int at = lead ? cut_dim(lead, dim) : -1;
+  return at < 0 ? -1 : formula_predict(plan, at, ranks);
+}
+
+// Whether a window's bytes change in the ratio of those before, *io_then to
+// *io_now; 0 and 0: none before.
+static bool ratio_keep(int64_t then, int64_t now, double *io_then,
+                       double *io_now) {
+  if (then == 0 && now == 0)
+    return true;
+  if (*io_then == 0 && *io_now == 0) {
+    *io_then = (double)then;
+    *io_now = (double)now;
+  }
+  return (double)then * *io_now == (double)now * *io_then;
+}
+
+// Bytes of the halos. All ranks make the same calls, so that those of one
+// count. In the whole view a halo may serve several windows, so that all of
+// them must need less in the same ratio.
+static int64_t halo_predict(const cut_t *cut, const char *dim, int ranks) {
+  const recorded_t *run = cut->run;
+  int64_t bytes = 0, now = 0;
+  double ratio_then = 0, ratio_now = 0;
+  for (int i = 0; i < run->rank[0].plans; i++) {
+    const recorded_plan_t *plan = &run->rank[0].plan[i];
+    if (plan->formula_bytes < 0 || plan->calls == 0)
+      continue;
+    int64_t one = plan_predict(plan->line, dim, ranks),
+            one_now = plan_predict(plan->line, cut->dim, run->ranks);
+    if (one < 0 ||
+        (!cut->shard &&
+         (one_now < 0 || !ratio_keep(one, one_now, &ratio_then, &ratio_now))))
+      return -1;
+    bytes += one * plan->calls;
+    now += one_now * plan->calls;
+  }
+  if (cut->shard)
+    return bytes;
+  // Uneven parts have other halos than `now`.
+  if (now != cut->formula_bytes || now == 0)
+    return -1;
+  double exact = (double)cut->halo_bytes * (double)bytes / (double)now;
+  return (double)(int64_t)exact == exact ? (int64_t)exact : -1;
+}
+
+int64_t cut_predict(const cut_t *cut, const char *dim, int ranks) {
+  int64_t halo = halo_predict(cut, dim, ranks),
+          rest = cut->fetched_bytes + cut->first_bytes;
+  return halo < 0 ? -1 : halo + rest / (cut->run->ranks - 1) * (ranks - 1);
+}

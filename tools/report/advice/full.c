@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole view: tells which calls every rank makes in full, why, what was fetched
+// for them, and what would have the ranks share them.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/report/advice/advisers.h"
+#include "tools/report/advice/said.h"
+
+// What would have the ranks share calls, by what the planner's reason says.
+static const struct {
+  const char *reason, *change;
+} changes[] = {
+    {"`grid` does not say",
+     "Write in its [kernel] section how the number of blocks follows the "
+     "extents (`grid`, doc/rules.md)."},
+    {"ghosts", "Functions of tensors with ghosts are split in the shard view "
+               "only."},
+    {"a result in the memory of what it sees",
+     "Have the program write the result to other memory than it reads."},
+    {"a result in memory that the CUDA runtime did not allocate",
+     "Have the program allocate the result by cudaMalloc, cudaMallocHost or "
+     "cudaMallocManaged."},
+    {"reach = all", "Split a dimension in which its `reach` is a number."},
+    {"ranks without elements", "Start fewer ranks."},
+    {"a rank that computes nothing", "Start fewer ranks."},
+};
+
+// Calls in full for one reason.
+typedef struct full {
+  const char *entry, *section, *why;
+  int64_t calls, took_ns; // of each rank; on the device, 0: not known
+  int64_t fetched_bytes;  // by all ranks, for them
+} full_t;
+
+enum { FULLS = 64 };
+
+static bool is_full(const json_t *plan) {
+  return strcmp(recorded_text(plan, "strategy"), "whole") == 0;
+}
+
+static full_t *full_get(full_t *full, int *count, const json_t *plan) {
+  const char *entry = recorded_text(plan, "entry"),
+             *section = recorded_text(plan, "section"),
+             *why = recorded_text(plan, "why");
+  for (int i = 0; i < *count; i++)
+    if (strcmp(full[i].entry, entry) == 0 &&
+        strcmp(full[i].section, section) == 0 && strcmp(full[i].why, why) == 0)
+      return &full[i];
+  if (*count == FULLS)
+    return NULL;
+  full[*count] = (full_t){.entry = entry, .section = section, .why = why};
+  return &full[(*count)++];
+}
+
+static void rank_add(const recorded_rank_t *rank, bool first, full_t *full,
+                     int *count) {
+  for (int i = 0; i < rank->calls; i++) {
+    const recorded_call_t *call = &rank->call[i];
+    const json_t *plan = call->plan < 0 ? NULL : rank->plan[call->plan].line;
+    full_t *of = !plan || call->failed || !is_full(plan)
+                     ? NULL
+                     : full_get(full, count, plan);
+    if (of && call->number == 0)
+      of->fetched_bytes += call->received_bytes;
+    if (of && call->number && first) {
+      of->calls++;
+      of->took_ns += call->device_took_ns;
+    }
+  }
+}
+
+static const char *change_of(const char *why) {
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+    if (strstr(why, changes[i].reason))
+      return changes[i].change;
+  return "No line of the rules would have them shared.";
+}
+
+static char *effect_of(const full_t *full) {
+  return full->took_ns > 0
+             ? said_text("They took each rank %.3g ms, and all ranks received "
+                         "%" PRId64 " bytes for them.",
+                         (double)full->took_ns / 1e6, full->fetched_bytes)
+             : said_text("All ranks received %" PRId64 " bytes for them.",
+                         full->fetched_bytes);
+}
+
+// The planner's reason, as the end of a sentence.
+static const char *because(const char *why) {
+  const char *reason = strstr(why, "because of ");
+  return reason ? reason : "because no op shares such a call";
+}
+
+static void full_say(const full_t *full, json_t *list) {
+  json_t *advice = said_add(
+      list,
+      &(said_t){.about = "full",
+                .text = said_text("%" PRId64 " calls of %s ran in full "
+                                  "on every rank, %s. %s",
+                                  full->calls, full->entry, because(full->why),
+                                  change_of(full->why)),
+                .line = said_text("%s", ""),
+                .where = said_text("%s", ""),
+                .effect = effect_of(full)});
+  if (!advice)
+    return;
+  (void)json_object_set_new(advice, "entry", json_string(full->entry));
+  (void)json_object_set_new(advice, "why", json_string(full->why));
+  (void)json_object_set_new(advice, "calls", json_integer(full->calls));
+  (void)json_object_set_new(advice, "device_ns", json_integer(full->took_ns));
+  (void)json_object_set_new(advice, "fetched_bytes",
+                            json_integer(full->fetched_bytes));
+}
+
+static int by_cost(const void *a, const void *b) {
+  const full_t *p = a, *q = b;
+  if (p->took_ns != q->took_ns)
+    return p->took_ns < q->took_ns ? 1 : -1;
+  return (p->fetched_bytes < q->fetched_bytes) -
+         (p->fetched_bytes > q->fetched_bytes);
+}
+
+void advise_full(const recorded_t *run, json_t *list) {
+  full_t full[FULLS];
+  int count = 0;
+  if (run->found < run->ranks || run->ranks < 2)
+    return;
+  for (int r = 0; r < run->found; r++)
+    rank_add(&run->rank[r], r == 0, full, &count);
+  qsort(full, (size_t)count, sizeof *full, by_cost);
+  for (int i = 0; i < count; i++)
+    full_say(&full[i], list);
+}
