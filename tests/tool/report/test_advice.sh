@@ -149,6 +149,19 @@ another_axis_is_written_into_each_section() {
   recorded before
   without before.json axis
 }
+another_axis_is_written_into_sections_that_only_queries_use() {
+  view=shard ranks=3 words=(--rules r.rules) dim=H parts=even
+  printf '[shard]\nmatch = N C=2 H W\nsplit = H\n[shard rest]\nsplit = H\n' \
+    >r.rules
+  layers 1 14 26 c:5:5:5
+  tried axis
+  # Tensors that are split otherwise might be concerned.
+  printf '[shard]\nmatch = N C=2 H W\nsplit = H\n[shard rest]\nsplit = N\n' \
+    >r.rules
+  view=whole ranks=3 dim=H
+  recorded before
+  without before.json axis
+}
 another_axis_is_not_advised_where_windows_may_share_halos() {
   view=whole ranks=2 words=(--split H) dim=H parts=even
   # Along W the halo of the first window serves the second one.
@@ -293,6 +306,29 @@ the_whole_view_needs_no_promise() {
   recorded before
   without before.json keep
 }
+ops_that_rules_leave_out_are_shared() {
+  view=whole ranks=3 words=(--rules r.rules) dim=H parts=even
+  printf '[shard f]\nsplit = H\nop = conv*\n' >r.rules
+  layers 2 24 10 c:3:3:3 r c:3:3:5 m c:3:3:3
+  recorded before
+  follow before.json op
+  grep -qx 'op = conv\* pointwise softmax' r.rules
+  recorded after
+  run 0 "$sundog" diff --rounding before.npy after.npy
+  without after.json op full
+  python3 - <<'PY'
+import json
+before, after = (sum(r["received_bytes"] for r in json.load(open(name))["ranks"])
+                 for name in ("before.json", "after.json"))
+assert after < before, (before, after)
+PY
+  # Pooling may need a halo, and its result may be fetched as well.
+  printf '[shard f]\nsplit = H\nop = conv*\n' >r.rules
+  layers 2 24 10 c:3:3:3 p:2 c:3:3:5
+  recorded before
+  without before.json op
+  grep -q 'cudnnPoolingForward ran in full on every rank' before.json
+}
 calls_in_full_are_named_with_their_cost() {
   view=whole ranks=3 words=(--split H) dim=H parts=even
   layers 4 24 10 c:3:3:3 d c:3:3:5 m
@@ -315,16 +351,18 @@ a_good_split_gets_no_advice() {
   view=shard ranks=3 words=(--split H) dim=H parts=even
   waves 120 91
   recorded before
-  without before.json axis ranks parts slow keep full
+  without before.json axis ranks parts slow keep op full
 }
 
 cases another_axis_moves_what_is_predicted \
   another_axis_of_the_whole_view_moves_what_is_predicted \
   another_axis_is_written_into_each_section \
+  another_axis_is_written_into_sections_that_only_queries_use \
   another_axis_is_not_advised_where_windows_may_share_halos \
   fewer_ranks_move_what_is_predicted fewer_ranks_have_another_mesh \
   even_parts_compute_less_at_once even_parts_replace_those_of_the_rules \
   a_slow_rank_gets_a_smaller_part equal_ranks_are_not_slow \
   a_promise_saves_what_is_predicted \
   no_promise_is_asked_for_that_is_not_kept the_whole_view_needs_no_promise \
+  ops_that_rules_leave_out_are_shared \
   calls_in_full_are_named_with_their_cost a_good_split_gets_no_advice

@@ -12,6 +12,7 @@ adviser_t advise_axis;  /* another dimension whose windows need less */
 adviser_t advise_ranks; /* fewer ranks, where pieces are small */
 adviser_t advise_parts; /* parts that balance what the ranks compute */
 adviser_t advise_keep;  /* halos of x that are fetched twice */
+adviser_t advise_op;    /* whole view: ops that `op =` leaves out */
 adviser_t advise_full;  /* whole view: calls that every rank makes in full */
 
 #endif

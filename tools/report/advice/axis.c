@@ -42,19 +42,6 @@ static char *split_value(const place_t *place, const char *dim) {
   return value;
 }
 
-// Whether all sections split as the first one does, so that one line serves.
-static bool is_one_split(const place_t *place) {
-  char *first = place_value(place, 0, "split");
-  bool equal = first != NULL;
-  for (int i = 1; i < place->sections && equal; i++) {
-    char *other = place_value(place, i, "split");
-    equal = other && strcmp(first, other) == 0;
-    free(other);
-  }
-  free(first);
-  return equal;
-}
-
 static const char *best_find(const cut_t *cut, int64_t *out_bytes) {
   int dims = (int)json_array_size(json_object_get(cut->operand, "whole"));
   const char *best = NULL;
@@ -87,8 +74,7 @@ void advise_axis(const recorded_t *run, json_t *list) {
   place_t place;
   int64_t bytes = 0;
   if (!cut_find(run, &cut) || !cut_prove(&cut) ||
-      !place_find(run, NULL, &place) || place_prescribes(&place) ||
-      !is_one_split(&place))
+      !place_find_all(run, &place) || place_prescribes(&place))
     return;
   const char *dim = best_find(&cut, &bytes);
   int64_t rest = cut.fetched_bytes + cut.first_bytes;

@@ -29,10 +29,13 @@ int cut_dim(const json_t *operand, const char *name) {
   return -1;
 }
 
+// -1: a damaged record.
 static int64_t bytes_of(const json_t *operand) {
   int64_t bytes = recorded_number(operand, "bytes");
   for (int d = 0; d < dims_of(operand); d++)
-    bytes *= cut_item(operand, "whole", d);
+    if (__builtin_mul_overflow(bytes, cut_item(operand, "whole", d), &bytes) ||
+        bytes > INT64_MAX / SDG_RANKS_MAX)
+      return -1;
   return bytes;
 }
 
@@ -153,14 +156,19 @@ static bool kind_known(const recorded_t *run, int kind, int64_t bytes) {
   return true;
 }
 
-// A whole tensor that `bytes` are: each rank has received what it lacked of it.
-static bool is_whole(const recorded_t *run, int64_t bytes) {
+static bool is_in_pieces(const json_t *operand) {
+  return !json_equal(json_object_get(operand, "own"),
+                     json_object_get(operand, "whole"));
+}
+
+bool cut_is_whole(const recorded_t *run, int64_t bytes, bool in_pieces) {
   for (int i = 0; i < run->rank[0].plans; i++) {
     size_t index;
     json_t *operand;
     json_array_foreach(json_object_get(run->rank[0].plan[i].line, "operands"),
                        index, operand) {
-      if (dims_of(operand) > 0 && bytes_of(operand) * (run->ranks - 1) == bytes)
+      if (dims_of(operand) > 0 && (!in_pieces || is_in_pieces(operand)) &&
+          bytes_of(operand) * (run->ranks - 1) == bytes)
         return true;
     }
   }
@@ -185,7 +193,7 @@ static bool fetches_known(const recorded_t *run, int64_t fetched_bytes) {
       bytes += rank->call[at[r]++].received_bytes;
       more = true;
     }
-    if (bytes && !is_whole(run, bytes))
+    if (bytes && !cut_is_whole(run, bytes, false))
       return false;
     all += bytes;
   }
@@ -275,7 +283,7 @@ static int64_t halo_predict(const cut_t *cut, const char *dim, int ranks) {
   if (now != cut->formula_bytes || now == 0)
     return -1;
   double exact = (double)cut->halo_bytes * (double)bytes / (double)now;
-  return (double)(int64_t)exact == exact ? (int64_t)exact : -1;
+  return exact < 1e15 && (double)(int64_t)exact == exact ? (int64_t)exact : -1;
 }
 
 int64_t cut_predict(const cut_t *cut, const char *dim, int ranks) {

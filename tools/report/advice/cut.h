@@ -31,6 +31,10 @@ bool cut_prove(cut_t *cut);
  * alone were cut, evenly over `ranks`; -1: not known. */
 int64_t cut_predict(const cut_t *cut, const char *dim, int ranks);
 
+/* Whether `bytes` are those that all ranks together lack of some tensor of the
+ * run that is in pieces (`in_pieces`), or may be. */
+bool cut_is_whole(const recorded_t *run, int64_t bytes, bool in_pieces);
+
 /* Returns the index of the operand's dimension of that name; -1: it has none.
  */
 int cut_dim(const json_t *operand, const char *name);

@@ -8,10 +8,17 @@
 #include "tools/report/advice/advisers.h"
 #include "tools/report/advice/said.h"
 
-// What would have the ranks share calls, by what the planner's reason says.
+static const char by_none[] = "no section names or matches it",
+                  kernel_of_none[] = "no section describes its kernels";
+
+// What would have the ranks share calls, by words of the planner's reason.
 static const struct {
   const char *reason, *change;
 } changes[] = {
+    {by_none, "If the pattern of a [shard] section fits its tensors, add its "
+              "word to `op` (doc/rules.md)."},
+    {kernel_of_none, "Declare them in [kernel] sections, which `sundog "
+                     "inspect` drafts."},
     {"`grid` does not say",
      "Write in its [kernel] section how the number of blocks follows the "
      "extents (`grid`, doc/rules.md)."},
@@ -30,20 +37,15 @@ static const struct {
 // Calls in full for one reason.
 typedef struct full {
   const char *entry, *section, *why;
-  int64_t calls, took_ns; // of each rank; on the device, 0: not known
-  int64_t fetched_bytes;  // by all ranks, for them
+  int64_t calls, took_ns; // of a rank; 0: not known; on the device
+  int64_t fetches;        // of a rank: tensors that were completed for them
+  int64_t fetched_bytes;  // by all ranks
 } full_t;
 
 enum { FULLS = 64 };
 
-static bool is_full(const json_t *plan) {
-  return strcmp(recorded_text(plan, "strategy"), "whole") == 0;
-}
-
-static full_t *full_get(full_t *full, int *count, const json_t *plan) {
-  const char *entry = recorded_text(plan, "entry"),
-             *section = recorded_text(plan, "section"),
-             *why = recorded_text(plan, "why");
+static full_t *full_get(full_t *full, int *count, const char *entry,
+                        const char *section, const char *why) {
   for (int i = 0; i < *count; i++)
     if (strcmp(full[i].entry, entry) == 0 &&
         strcmp(full[i].section, section) == 0 && strcmp(full[i].why, why) == 0)
@@ -54,17 +56,34 @@ static full_t *full_get(full_t *full, int *count, const json_t *plan) {
   return &full[(*count)++];
 }
 
-static void rank_add(const recorded_rank_t *rank, bool first, full_t *full,
-                     int *count) {
+// Returns the calls in full that a call, or a transfer, belongs to; NULL: none.
+// Copies and the like read whole tensors in any case.
+static full_t *full_of(const recorded_t *run, const recorded_rank_t *rank,
+                       const recorded_call_t *call, full_t *full, int *count) {
+  const json_t *plan = call->plan < 0 ? NULL : rank->plan[call->plan].line;
+  const char *entry = run->kind[call->kind].entry;
+  bool kernel = strncmp(entry, "cudaLaunch", 10) == 0;
+  if (plan)
+    return strcmp(recorded_text(plan, "strategy"), "whole") != 0
+               ? NULL
+               : full_get(full, count, recorded_text(plan, "entry"),
+                          recorded_text(plan, "section"),
+                          recorded_text(plan, "why"));
+  return call->number || (strncmp(entry, "cudnn", 5) != 0 && !kernel)
+             ? NULL
+             : full_get(full, count, entry, "",
+                        kernel ? kernel_of_none : by_none);
+}
+
+static void rank_add(const recorded_t *run, const recorded_rank_t *rank,
+                     full_t *full, int *count) {
   for (int i = 0; i < rank->calls; i++) {
     const recorded_call_t *call = &rank->call[i];
-    const json_t *plan = call->plan < 0 ? NULL : rank->plan[call->plan].line;
-    full_t *of = !plan || call->failed || !is_full(plan)
-                     ? NULL
-                     : full_get(full, count, plan);
-    if (of && call->number == 0)
+    full_t *of = call->failed ? NULL : full_of(run, rank, call, full, count);
+    if (of && call->number == 0) {
       of->fetched_bytes += call->received_bytes;
-    if (of && call->number && first) {
+      of->fetches += rank == run->rank;
+    } else if (of && rank == run->rank) {
       of->calls++;
       of->took_ns += call->device_took_ns;
     }
@@ -78,38 +97,49 @@ static const char *change_of(const char *why) {
   return "No line of the rules would have them shared.";
 }
 
-static char *effect_of(const full_t *full) {
-  return full->took_ns > 0
-             ? said_text("They took each rank %.3g ms, and all ranks received "
-                         "%" PRId64 " bytes for them.",
-                         (double)full->took_ns / 1e6, full->fetched_bytes)
-             : said_text("All ranks received %" PRId64 " bytes for them.",
-                         full->fetched_bytes);
-}
-
 // The planner's reason, as the end of a sentence.
 static const char *because(const char *why) {
   const char *reason = strstr(why, "because of ");
   return reason ? reason : "because no op shares such a call";
 }
 
+static char *text_of(const full_t *full) {
+  const char *change = change_of(full->why);
+  if (full->calls)
+    return said_text("%" PRId64 " calls of %s ran in full on every rank, %s. "
+                     "%s",
+                     full->calls, full->entry, because(full->why), change);
+  return said_text("%s ran in full on every rank, because %s: tensors were "
+                   "completed for it %" PRId64 " times. %s",
+                   full->entry, full->why, full->fetches, change);
+}
+
+static char *effect_of(const full_t *full) {
+  return full->took_ns > 0
+             ? said_text("They took each rank %.3g ms, and all ranks received "
+                         "%" PRId64 " bytes for them.",
+                         (double)full->took_ns / 1e6, full->fetched_bytes)
+             : said_text("All ranks received %" PRId64 " bytes for this.",
+                         full->fetched_bytes);
+}
+
+static json_t *number_or_null(int64_t number) {
+  return number ? json_integer(number) : json_null();
+}
+
 static void full_say(const full_t *full, json_t *list) {
-  json_t *advice = said_add(
-      list,
-      &(said_t){.about = "full",
-                .text = said_text("%" PRId64 " calls of %s ran in full "
-                                  "on every rank, %s. %s",
-                                  full->calls, full->entry, because(full->why),
-                                  change_of(full->why)),
-                .line = said_text("%s", ""),
-                .where = said_text("%s", ""),
-                .effect = effect_of(full)});
+  json_t *advice = said_add(list, &(said_t){.about = "full",
+                                            .text = text_of(full),
+                                            .line = said_text("%s", ""),
+                                            .where = said_text("%s", ""),
+                                            .effect = effect_of(full)});
   if (!advice)
     return;
   (void)json_object_set_new(advice, "entry", json_string(full->entry));
   (void)json_object_set_new(advice, "why", json_string(full->why));
-  (void)json_object_set_new(advice, "calls", json_integer(full->calls));
-  (void)json_object_set_new(advice, "device_ns", json_integer(full->took_ns));
+  (void)json_object_set_new(advice, "calls", number_or_null(full->calls));
+  (void)json_object_set_new(advice, "device_ns", number_or_null(full->took_ns));
+  (void)json_object_set_new(advice, "fetches", json_integer(full->fetches));
   (void)json_object_set_new(advice, "fetched_bytes",
                             json_integer(full->fetched_bytes));
 }
@@ -128,7 +158,7 @@ void advise_full(const recorded_t *run, json_t *list) {
   if (run->found < run->ranks || run->ranks < 2)
     return;
   for (int r = 0; r < run->found; r++)
-    rank_add(&run->rank[r], r == 0, full, &count);
+    rank_add(run, &run->rank[r], full, &count);
   qsort(full, (size_t)count, sizeof *full, by_cost);
   for (int i = 0; i < count; i++)
     full_say(&full[i], list);

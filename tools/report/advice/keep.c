@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rules/memory/kept_slot.h"
+#include "src/base/channel.h"
 #include "tools/record/sums.h"
 #include "tools/report/advice/advisers.h"
 #include "tools/report/advice/cut.h"
@@ -158,14 +159,9 @@ static bool is_shard(const recorded_t *run) {
 static int64_t run_saves(const recorded_t *run) {
   kept_t *kept = calloc(SDG_KEPT_SLOTS, sizeof *kept);
   int64_t saved = 0;
-  for (int r = 0; r < run->found && kept; r++) {
-    int threads = 0;
-    for (int i = 0; i < run->rank[r].calls; i++)
-      if (run->rank[r].call[i].thread >= threads)
-        threads = run->rank[r].call[i].thread + 1;
-    for (int t = 0; t < threads && t < 64; t++)
-      saved += rank_saves(&run->rank[r], t, kept);
-  }
+  for (int r = 0; r < run->found && kept; r++)
+    for (int thread = 0; thread < SDG_CHANNEL_THREADS; thread++)
+      saved += rank_saves(&run->rank[r], thread, kept);
   free(kept);
   return saved;
 }

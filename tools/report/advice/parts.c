@@ -39,7 +39,7 @@ static int64_t multiple_of(int64_t a, int64_t b) {
 static bool part_note(balance_t *b, int rank, const json_t *operand, int dim) {
   int64_t whole = cut_item(operand, "whole", dim),
           own = cut_item(operand, "own", dim);
-  if (b->whole % whole != 0)
+  if (whole <= 0 || own < 0 || own > whole || b->whole % whole != 0)
     return false;
   int64_t times = b->whole / whole;
   b->grain = multiple_of(b->grain, times);
@@ -53,9 +53,10 @@ static void reach_note(balance_t *b, const json_t *plan) {
   if (!formula_need(plan, &f))
     return;
   int dim = cut_dim(f.operand, b->cut->dim);
-  if (dim < 0)
+  int64_t whole = dim < 0 ? 0 : cut_item(f.operand, "whole", dim);
+  if (whole <= 0)
     return;
-  int64_t times = b->whole / cut_item(f.operand, "whole", dim),
+  int64_t times = b->whole / whole,
           low = f.own.dim[dim].lo - f.need.dim[dim].lo,
           high = f.need.dim[dim].hi - f.own.dim[dim].hi;
   b->reach = low * times > b->reach ? low * times : b->reach;
@@ -267,12 +268,18 @@ static void say(const balance_t *b, const place_t *place, bool even,
                             json_integer((json_int_t)b->then_ns));
 }
 
+// Whether `sundog split` knows the dimension.
+static bool is_known(const char *dim) {
+  return strlen(dim) == 1 && strchr("NDHW", *dim);
+}
+
 void advise_parts(const recorded_t *run, json_t *list) {
   cut_t cut;
   place_t place;
   balance_t b = {.cut = &cut};
-  if (!cut_find(run, &cut) || !speed_find(&cut, &b.speed) || !parts_read(&b) ||
-      (!cut.shard && b.grain > 1) || !place_find(run, NULL, &place) ||
+  if (!cut_find(run, &cut) || !is_known(cut.dim) ||
+      !speed_find(&cut, &b.speed) || !parts_read(&b) ||
+      (!cut.shard && b.grain > 1) || !place_find_all(run, &place) ||
       !parts_make(&b))
     return;
   bool even = b.speed.slow + b.speed.fast == 0;

@@ -20,19 +20,6 @@ const char *place_option(const recorded_t *run, const char *name) {
   return NULL;
 }
 
-bool place_has(const char *text, const char *kind) {
-  for (const char *at = text; *at;) {
-    at += strspn(at, " \t");
-    size_t bytes = strlen(kind);
-    if (*at == '[' && strncmp(at + 1, kind, bytes) == 0 &&
-        (at[1 + bytes] == ']' || at[1 + bytes] == ' '))
-      return true;
-    at += strcspn(at, "\n");
-    at += *at == '\n';
-  }
-  return false;
-}
-
 static bool section_note(place_t *place, const json_t *plan) {
   int64_t line = recorded_number(plan, "line");
   for (int i = 0; i < place->sections; i++)
@@ -40,8 +27,7 @@ static bool section_note(place_t *place, const json_t *plan) {
       return true;
   if (place->sections == PLACE_SECTIONS || line <= 0)
     return false;
-  place->line[place->sections] = line;
-  place->name[place->sections++] = recorded_text(plan, "section");
+  place->line[place->sections++] = line;
   return true;
 }
 
@@ -53,7 +39,7 @@ bool place_find(const recorded_t *run, place_test_t *test, place_t *out) {
   for (int r = 0; r < run->found; r++)
     for (int i = 0; i < run->rank[r].plans; i++) {
       const json_t *plan = run->rank[r].plan[i].line;
-      if (!json_object_get(plan, "strategy") || (test && !test(plan)))
+      if (!json_object_get(plan, "strategy") || !test(plan))
         continue;
       if (out->option ? strcmp(recorded_text(plan, "source"), "SUNDOG_SPLIT")
                       : !section_note(out, plan))
@@ -130,6 +116,58 @@ char *place_value(const place_t *place, int index, const char *key) {
   return NULL;
 }
 
+// The head of a section: "[shard field]".
+static bool is_head(const char *line, const char *kind) {
+  size_t bytes = strlen(kind);
+  line += strspn(line, " \t");
+  return *line == '[' && strncmp(line + 1, kind, bytes) == 0 &&
+         (line[1 + bytes] == ']' || line[1 + bytes] == ' ');
+}
+
+bool place_has(const char *text, const char *kind) {
+  for (const char *line = text; line; line = line_at(line, 2))
+    if (is_head(line, kind))
+      return true;
+  return false;
+}
+
+// Whether all sections split as the first one does.
+static bool split_alike(const place_t *place) {
+  char *first = place_value(place, 0, "split");
+  bool equal = first != NULL;
+  for (int i = 1; i < place->sections && equal; i++) {
+    char *other = place_value(place, i, "split");
+    equal = other && strcmp(first, other) == 0;
+    free(other);
+  }
+  free(first);
+  return equal;
+}
+
+static bool any_plan(const json_t *plan) {
+  (void)plan;
+  return true;
+}
+
+bool place_find_all(const recorded_t *run, place_t *out) {
+  if (!place_find(run, any_plan, out))
+    return false;
+  const char *text = recorded_text(run->rank[0].facts, "rules_text");
+  int64_t number = 1;
+  for (const char *line = text; line && !out->option;
+       line = line_at(line, 2), number++) {
+    bool known = !is_head(line, "shard");
+    for (int i = 0; i < out->sections && !known; i++)
+      known = out->line[i] == number;
+    if (known)
+      continue;
+    if (out->sections == PLACE_SECTIONS)
+      return false;
+    out->line[out->sections++] = number;
+  }
+  return split_alike(out);
+}
+
 static bool is_free(const char *parts) {
   return !parts || !*parts || strcmp(parts, "agree") == 0 ||
          strcmp(parts, "even") == 0;
@@ -190,9 +228,8 @@ static char *head_of(const place_t *place, int index) {
              *line = line_at(text, place->line[index]);
   line = line ? line + strspn(line, " \t") : "";
   size_t bytes = strcspn(line, "]\n");
-  return *line == '[' && line[bytes] == ']'
-             ? strndup(line, bytes + 1)
-             : said_text("[shard %s]", place->name[index]);
+  return *line == '[' && line[bytes] == ']' ? strndup(line, bytes + 1)
+                                            : strdup("[shard]");
 }
 
 // Takes `old`, and returns the sentence's end.
@@ -241,9 +278,12 @@ char *place_where(const place_t *place, const char *key) {
 
 json_t *place_sections(const place_t *place) {
   json_t *sections = json_array();
-  for (int i = 0; i < place->sections && sections; i++)
+  for (int i = 0; i < place->sections && sections; i++) {
+    char *head = head_of(place, i);
     (void)json_array_append_new(sections,
-                                json_pack("{s:s,s:I}", "name", place->name[i],
-                                          "line", (json_int_t)place->line[i]));
+                                json_pack("{s:s*,s:I}", "head", head, "line",
+                                          (json_int_t)place->line[i]));
+    free(head);
+  }
   return sections;
 }

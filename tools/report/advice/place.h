@@ -12,16 +12,19 @@ typedef struct place {
   const char *option; /* the value of --split; NULL: a rules file */
   int sections;       /* of the rules file, which calls of the run used */
   int64_t line[PLACE_SECTIONS]; /* of the section's head, from 1 */
-  const char *name[PLACE_SECTIONS];
 } place_t;
 
 /* Whether a plan's section is meant. */
 typedef bool place_test_t(const json_t *plan);
 
-/* Finds the sections of the plans that pass the test (NULL: of all with a
- * strategy). Returns false if no text of theirs is known: the program has
- * tagged its tensors itself. */
+/* Finds the sections of the plans that pass the test. Returns false if no text
+ * of theirs is known: the program has tagged its tensors itself. */
 bool place_find(const recorded_t *run, place_test_t *test, place_t *out);
+
+/* Finds all [shard] sections, those included that only queries, or no calls,
+ * used: whoever cuts tensors otherwise has to change all of them. Returns
+ * false, too, if they do not split alike. */
+bool place_find_all(const recorded_t *run, place_t *out);
 
 /* Returns what section `index` says for the key, which the caller frees; NULL
  * if it does not say it. With --split there is one section, of index 0. */
@@ -39,8 +42,8 @@ char *place_line(const place_t *place, const char *key, const char *value);
  * r.rules, line 3, in place of `split = H`." The caller frees it. */
 char *place_where(const place_t *place, const char *key);
 
-/* A new list of the sections, with their names and the lines of their heads;
- * empty with --split. */
+/* A new list of the sections: {"head": "[shard field]", "line": 3}; empty with
+ * --split. */
 json_t *place_sections(const place_t *place);
 
 /* Whether the text of the rules has a section of that kind, as "mesh". */

@@ -40,7 +40,7 @@ void advise_ranks(const recorded_t *run, json_t *list) {
   place_t place;
   int fewer = run->ranks / 2;
   if (fewer < 2 || !cut_find(run, &cut) || !cut_prove(&cut) ||
-      !place_find(run, NULL, &place) || place_prescribes(&place))
+      !place_find_all(run, &place) || place_prescribes(&place))
     return;
   int64_t percent = percent_of(run), bytes = cut_predict(&cut, cut.dim, fewer);
   if (percent < 50 || bytes < 0 || bytes >= cut.received_bytes)

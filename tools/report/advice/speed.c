@@ -18,6 +18,7 @@ enum {
   DECILE,
   VALUES,
 };
+static const int64_t OWN_MOST = INT64_C(1) << 40; // more is a damaged record
 static const double TIME_LEAST_NS = 20e3; // shorter ones are the clock's
 
 // How many times as long a rank must take: in the median of its calls; in each
@@ -108,7 +109,7 @@ static kind_t *kind_get(work_t *work, const json_t *plan) {
 
 static void lot_add(lot_t *lot, int64_t own, int64_t took_ns) {
   if (lot->calls == 0)
-    lot->own = own;
+    lot->own = own < OWN_MOST ? own : -1;
   else if (lot->own != own)
     lot->own = -1;
   if (lot->calls == lot->room) {

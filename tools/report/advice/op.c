@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole view: advises further words of `op =`, for ops that every rank makes in
+// full because no section names them.
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/report/advice/advisers.h"
+#include "tools/report/advice/cut.h"
+#include "tools/report/advice/place.h"
+#include "tools/report/advice/said.h"
+
+// Ops that need nothing but the rank's own piece of what they read, so that
+// sharing them brings no bytes that were not fetched before.
+static const struct {
+  const char *entry, *word;
+} still[] = {
+    {"cudnnActivation", "pointwise"},    {"cudnnAddTensor", "pointwise"},
+    {"cudnnOpTensor", "pointwise"},      {"cudnnScaleTensor", "pointwise"},
+    {"cudnnBatchNormalization", "norm"}, {"cudnnNormalization", "norm"},
+    {"cudnnSoftmax", "softmax"},
+};
+
+static const char *word_of(const char *entry) {
+  for (size_t i = 0; i < sizeof still / sizeof *still; i++)
+    if (strncmp(entry, still[i].entry, strlen(still[i].entry)) == 0)
+      return still[i].word;
+  return NULL;
+}
+
+// Whether the words have one for the entry: then it is its extents that no
+// section matches.
+static bool names(const char *words, const char *word, const char *entry) {
+  for (const char *at = words; *at;) {
+    size_t bytes = strcspn(at, " \t,");
+    char *glob = strndup(at, bytes);
+    bool found = glob && *glob &&
+                 (fnmatch(glob, word, 0) == 0 || fnmatch(glob, entry, 0) == 0);
+    free(glob);
+    if (found)
+      return true;
+    at += bytes;
+    at += strspn(at, " \t,");
+  }
+  return false;
+}
+
+// What was fetched for calls of one entry that no section matches.
+typedef struct fetched {
+  int64_t bytes;
+  bool whole; // each fetch brought a tensor that a section has cut
+} fetched_t;
+
+static fetched_t fetched_of(const recorded_t *run, int kind) {
+  fetched_t fetched = {0, true};
+  int at[SDG_RANKS_MAX] = {0};
+  for (bool more = true; more;) {
+    int64_t bytes = 0;
+    more = false;
+    for (int r = 0; r < run->found; r++) {
+      const recorded_rank_t *rank = &run->rank[r];
+      while (at[r] < rank->calls &&
+             (rank->call[at[r]].number || rank->call[at[r]].kind != kind ||
+              rank->call[at[r]].plan >= 0))
+        at[r]++;
+      if (at[r] == rank->calls)
+        continue;
+      bytes += rank->call[at[r]++].received_bytes;
+      more = true;
+    }
+    fetched.bytes += bytes;
+    fetched.whole &= bytes == 0 || cut_is_whole(run, bytes, true);
+  }
+  return fetched;
+}
+
+// Appends text, and frees the one before.
+static char *append(char *before, const char *between, const char *more) {
+  char *text =
+      before ? said_text("%s%s%s", before, *before ? between : "", more) : NULL;
+  free(before);
+  return text;
+}
+
+void advise_op(const recorded_t *run, json_t *list) {
+  cut_t cut;
+  place_t place;
+  int64_t bytes = 0;
+  if (!cut_find(run, &cut) || cut.shard || !place_find_all(run, &place) ||
+      place.sections > 1 ||
+      place_has(recorded_text(run->rank[0].facts, "rules_text"), "local"))
+    return;
+  char *words = place_value(&place, 0, "op"), *entries = said_text("%s", "");
+  char *now = words ? strdup(words) : NULL;
+  bool left_out = false;
+  for (int k = 0; k < run->kinds && words && now; k++) {
+    const recorded_kind_t *kind = &run->kind[k];
+    const char *word = word_of(kind->entry);
+    if (!word || strcmp(kind->strategy, "update") != 0)
+      continue;
+    fetched_t fetched = fetched_of(run, k);
+    if (!fetched.bytes || !fetched.whole || names(now, word, kind->entry))
+      continue;
+    if (!names(words, word, kind->entry))
+      words = append(words, " ", word);
+    entries = append(entries, ", ", kind->entry);
+    bytes += fetched.bytes;
+    left_out = true;
+  }
+  if (left_out && words)
+    (void)said_add(
+        list,
+        &(said_t){.about = "op",
+                  .text = said_text("`op` leaves out %s, so that every rank "
+                                    "makes these calls in full, on tensors "
+                                    "that are fetched whole.",
+                                    entries ? entries : ""),
+                  .line = place_line(&place, "op", words),
+                  .where = place_where(&place, "op"),
+                  .effect = said_text("The ranks share these calls, for which "
+                                      "they received %" PRId64 " bytes.",
+                                      bytes),
+                  .sections = place_sections(&place)});
+  free(words);
+  free(now);
+  free(entries);
+}
