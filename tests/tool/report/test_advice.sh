@@ -162,6 +162,15 @@ another_axis_is_written_into_sections_that_only_queries_use() {
   recorded before
   without before.json axis
 }
+another_axis_is_not_advised_where_gradients_may_be_adjoint() {
+  view=shard ranks=3 words=(--split W) dim=W parts=even
+  # The second layer's gradient of the data has a halo along H only.
+  layers 1 26 6 c:1:1:3 c:2:3:1 b
+  recorded before
+  without before.json axis
+  layers 1 26 6 c:2:1:3 c:2:3:1 b
+  tried axis
+}
 another_axis_is_not_advised_where_windows_may_share_halos() {
   view=whole ranks=2 words=(--split H) dim=H parts=even
   # Along W the halo of the first window serves the second one.
@@ -358,6 +367,7 @@ cases another_axis_moves_what_is_predicted \
   another_axis_of_the_whole_view_moves_what_is_predicted \
   another_axis_is_written_into_each_section \
   another_axis_is_written_into_sections_that_only_queries_use \
+  another_axis_is_not_advised_where_gradients_may_be_adjoint \
   another_axis_is_not_advised_where_windows_may_share_halos \
   fewer_ranks_move_what_is_predicted fewer_ranks_have_another_mesh \
   even_parts_compute_less_at_once even_parts_replace_those_of_the_rules \

@@ -238,10 +238,29 @@ bool cut_prove(cut_t *cut) {
 
 // ---- predictions -----------------------------------------------------------
 
+static int64_t channels_of(const json_t *plan, const char *role) {
+  size_t index;
+  json_t *operand;
+  json_array_foreach(json_object_get(plan, "operands"), index, operand) {
+    if (strcmp(recorded_text(operand, "role"), role) == 0)
+      return cut_item(operand, "whole", 1);
+  }
+  return 0;
+}
+
+// Whether `auto` may send sums of dx instead of rows of dy where these are
+// more.
+static bool may_be_adjoint(const json_t *plan) {
+  return strcmp(recorded_text(plan, "entry"), "cudnnConvolutionBackwardData") ==
+             0 &&
+         channels_of(plan, "dy") > channels_of(plan, "dx");
+}
+
 static int64_t plan_predict(const json_t *plan, const char *dim, int ranks) {
   const json_t *lead = cut_lead(plan);
   int at = lead ? cut_dim(lead, dim) : -1;
-  return at < 0 ? -1 : formula_predict(plan, at, ranks);
+  int64_t bytes = at < 0 ? -1 : formula_predict(plan, at, ranks);
+  return bytes > 0 && may_be_adjoint(plan) ? -1 : bytes;
 }
 
 // Whether a window's bytes change in the ratio of those before, *io_then to
