@@ -398,8 +398,8 @@ void sdg_run_record_update(const char *why, const sdg_run_mark_t *since) {
     return;
   fprintf(memory, "{\"update\":");
   sdg_json_text(memory, why);
-  if (cause)
-    fprintf(memory, ",\"by\":%d", cause);
+  if (cause || used)
+    fprintf(memory, ",\"by\":%d", cause ? cause : used);
   fprintf(memory, "%.*s}\n", (int)(spent_put(spent, since, &now) - spent),
           spent);
   if (fclose(memory) == 0 && text)

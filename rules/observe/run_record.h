@@ -35,9 +35,10 @@ typedef struct sdg_run_mark {
   sdg_report_tally_t tally;
 } sdg_run_mark_t;
 sdg_run_mark_t sdg_run_record_mark(void);
-/* A transfer that a call without a section caused was enqueued since then:
- * writes a line {"update":CAUSE,...}. */
-void sdg_run_record_update(const char *cause, const sdg_run_mark_t *since);
+/* A transfer that a call without a section caused, or a result that the program
+ * may read at once, was enqueued since then: writes a line {"update":WHY,...},
+ * with the plan of the call that is under way. */
+void sdg_run_record_update(const char *why, const sdg_run_mark_t *since);
 /* At exit: writes buffered times. */
 void sdg_run_record_finish(void);
 

@@ -20,7 +20,8 @@ typedef struct recorded_call {
   int thread;
   int kind; /* index of recorded_t.kind */
   int plan; /* index of recorded_rank_t.plan; -1: none; of an update: the plan
-             * of the call in full that caused it */
+             * of the call that caused it: in full, or with a result that was
+             * completed at once */
   bool failed;
   int64_t at_ns, took_ns; /* on the host */
   int64_t agreed_ns;      /* the part of it that waited for other ranks */

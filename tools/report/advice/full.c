@@ -9,7 +9,9 @@
 #include "tools/report/advice/said.h"
 
 static const char by_none[] = "no section names or matches it",
-                  kernel_of_none[] = "no section describes its kernels";
+                  kernel_of_none[] = "no section describes its kernels",
+                  at_once[] = "its results are in memory that the program may "
+                              "read without a call";
 
 // What would have the ranks share calls, by words of the planner's reason.
 static const struct {
@@ -19,6 +21,8 @@ static const struct {
               "word to `op` (doc/rules.md)."},
     {kernel_of_none, "Declare them in [kernel] sections, which `sundog "
                      "inspect` drafts."},
+    {at_once, "Computed by the device into memory of cudaMalloc, they would "
+              "stay in pieces; in the shard view they do in any case."},
     {"`grid` does not say",
      "Write in its [kernel] section how the number of blocks follows the "
      "extents (`grid`, doc/rules.md)."},
@@ -56,23 +60,26 @@ static full_t *full_get(full_t *full, int *count, const char *entry,
   return &full[(*count)++];
 }
 
-// Returns the calls in full that a call, or a transfer, belongs to; NULL: none.
-// Copies and the like read whole tensors in any case.
+// Returns what a call, or a transfer, belongs to; NULL: nothing that runs in
+// full. Copies and the like read whole tensors in any case.
 static full_t *full_of(const recorded_t *run, const recorded_rank_t *rank,
                        const recorded_call_t *call, full_t *full, int *count) {
   const json_t *plan = call->plan < 0 ? NULL : rank->plan[call->plan].line;
   const char *entry = run->kind[call->kind].entry;
-  bool kernel = strncmp(entry, "cudaLaunch", 10) == 0;
+  bool kernel = strncmp(entry, "cudaLaunch", 10) == 0,
+       whole = strcmp(recorded_text(plan, "strategy"), "whole") == 0;
+  if (whole)
+    return full_get(full, count, recorded_text(plan, "entry"),
+                    recorded_text(plan, "section"), recorded_text(plan, "why"));
+  if (call->number)
+    return NULL;
   if (plan)
-    return strcmp(recorded_text(plan, "strategy"), "whole") != 0
-               ? NULL
-               : full_get(full, count, recorded_text(plan, "entry"),
-                          recorded_text(plan, "section"),
-                          recorded_text(plan, "why"));
-  return call->number || (strncmp(entry, "cudnn", 5) != 0 && !kernel)
-             ? NULL
-             : full_get(full, count, entry, "",
-                        kernel ? kernel_of_none : by_none);
+    return full_get(full, count, entry, recorded_text(plan, "section"),
+                    at_once);
+  return strncmp(entry, "cudnn", 5) == 0 || kernel
+             ? full_get(full, count, entry, "",
+                        kernel ? kernel_of_none : by_none)
+             : NULL;
 }
 
 static void rank_add(const recorded_t *run, const recorded_rank_t *rank,
@@ -109,9 +116,12 @@ static char *text_of(const full_t *full) {
     return said_text("%" PRId64 " calls of %s ran in full on every rank, %s. "
                      "%s",
                      full->calls, full->entry, because(full->why), change);
-  return said_text("%s ran in full on every rank, because %s: tensors were "
-                   "completed for it %" PRId64 " times. %s",
-                   full->entry, full->why, full->fetches, change);
+  return said_text("%s%s, because %s: tensors were completed %" PRId64
+                   " times on every rank. %s",
+                   full->entry,
+                   full->why == at_once ? " left nothing in pieces"
+                                        : " ran in full",
+                   full->why, full->fetches, change);
 }
 
 static char *effect_of(const full_t *full) {

@@ -73,13 +73,19 @@ static kept_t *kept_oldest(kept_t *kept) {
   return oldest;
 }
 
+// Whether the plan sends or receives: then it leaves what is kept, even if that
+// is nothing on this rank.
+static bool exchanges(const json_t *plan) {
+  return json_array_size(json_object_get(plan, "messages")) > 0;
+}
+
 // A convolution fetches the halo of x, or may use the one that was kept.
 // Returns the bytes that it saves.
 static int64_t conv_save(const recorded_call_t *call,
                          const recorded_plan_t *plan, kept_t *kept,
                          int64_t *number) {
   kept_t *known = kept_find(kept, call->x);
-  if (is_forward(plan->line) && plan->formula_bytes > 0) {
+  if (is_forward(plan->line) && exchanges(plan->line)) {
     kept_t *slot = known ? known : kept_oldest(kept);
     *slot = (kept_t){call->x, ++*number, plan->line};
   } else if (is_gradient(plan->line) && known &&
