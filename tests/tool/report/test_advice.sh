@@ -87,10 +87,10 @@ follow() {
   ranks=${said[0]} words=("${said[@]:2}")
   [ -n "${said[1]}" ] || return 0
   [[ ${said[1]} = "sundog split --dim "[HW]" "*" FILE" ]] || return
-  dim=$(sed 's/.*--dim \([HW]\) .*/\1/' <<<"${said[1]}")
-  parts=even
-  [[ ${said[1]} != *--parts* ]] ||
-    parts=$(sed 's/.*--parts \([0-9,]*\) .*/\1/' <<<"${said[1]}")
+  local rest=${said[1]#*--dim }
+  dim=${rest%% *} parts=even
+  rest=${said[1]#*--parts }
+  [ "$rest" = "${said[1]}" ] || parts=${rest%% *}
 }
 # moves_as_predicted ABOUT: the run `after` moved what the advice of `before`
 # predicted, and computed the same.
@@ -237,8 +237,8 @@ PY
 # slowed NAME RANK FACTOR: as if the rank's device took so many times as long.
 slowed() {
   awk -F, -v OFS=, -v by=$3 '$3 == 1 { $5 = int($5 * by) "]" } { print }' \
-    "$1/times-$2" >times
-  mv times "$1/times-$2"
+    "$1/times-$2" >"$1/new"
+  mv "$1/new" "$1/times-$2"
   run 0 "$sundog" report "$1" --json -o "$1.json"
 }
 a_slow_rank_gets_a_smaller_part() {
