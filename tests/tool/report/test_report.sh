@@ -80,14 +80,17 @@ for (_, _, end), (_, begin, _) in zip(path["segments"], path["segments"][1:]):
     assert begin == end
 PY
 }
-calls_of_functions_have_their_times() {
-  local examples
+# flow_make: the shallow water of examples/, by functions of a library.
+flow_make() {
   examples=$(realpath "$here/../../../examples")
   gcc -O1 -fPIC -shared -o libshallow.so "$examples/libshallow.c" -lm
   gcc -O1 -isystem "$cuda/include" -Wno-deprecated-declarations -o flow \
     "$examples/shallow.c" ./libshallow.so "$host/libcudart.so.13" \
     "$host/libcudnn.so.9" -lm -Wl,-rpath,"$PWD"
   run 0 "$sundog" run -n 1 --device host -- ./flow --sample h.npy
+}
+calls_of_functions_have_their_times() {
+  flow_make
   run 0 "$sundog" split -n 3 h.npy
   run 0 "$sundog" run -n 3 --device host --view shard \
     --rules "$examples/shallow.rules" --record kept -- \
@@ -112,6 +115,24 @@ for rank in run["ranks"]:
     assert rank["calls"] == 80, rank
     assert rank["host_ns"] <= whole and rank["agreed_ns"] <= whole, rank
     assert 0 <= rank["wait_share"] <= 1, rank
+PY
+}
+results_that_are_completed_at_once_are_named() {
+  flow_make
+  run 0 "$sundog" run -n 3 --device host --view whole \
+    --rules "$examples/shallow.rules" --record kept -- ./flow h.npy end.npy 20
+  json run.json
+  python3 - run.json <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+told = {a["entry"]: a for a in run["advice"] if a["about"] == "full"}
+assert set(told) == {"momentum", "continuity", "walls"}, told
+for entry, advice in told.items():
+    kind, = [k for k in run["kinds"]
+             if k["entry"] == entry and k["strategy"] == "update"]
+    assert advice["fetched_bytes"] == kind["received_bytes"] > 0, advice
+    assert advice["fetches"] == kind["calls"], (advice, kind)
+    assert "read without a call" in advice["text"], advice
 PY
 }
 a_trace_has_all_events() {
@@ -432,7 +453,8 @@ what_is_no_record_is_refused() {
 
 cases numbers_of_rows_equal_a_count_of_the_calls \
   numbers_of_a_mesh_equal_a_count_of_the_calls times_are_those_of_the_run \
-  calls_of_functions_have_their_times a_trace_has_all_events \
+  calls_of_functions_have_their_times \
+  results_that_are_completed_at_once_are_named a_trace_has_all_events \
   two_runs_are_compared few_events_stand_for_many a_fetched_tensor_is_a_cause \
   sections_that_were_used_are_known what_a_dead_rank_left_is_counted \
   origins_of_options_are_known records_of_two_runs_do_not_mix \
