@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds up the calls of each kind.
 #include "tools/report/kinds.h"
-#include "tools/record/sums.h"
+#include "tools/report/advice/sums.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "tools/record/sums.h"
+#include "tools/report/advice/sums.h"
 
 rank_times_t ranks_times(const recorded_rank_t *rank) {
   rank_times_t times = {.host_ns = 0};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/record/formula.h"
-#include "tools/record/sums.h"
+#include "tools/report/advice/sums.h"
 
 int64_t cut_item(const json_t *operand, const char *list, int index) {
   return (int64_t)json_integer_value(
@@ -175,14 +175,41 @@ bool cut_is_whole(const recorded_t *run, int64_t bytes, bool in_pieces) {
   return false;
 }
 
-// Whether the ranks' fetches, which come in the same order on all of them, each
-// brought a whole tensor. Fetches of parts, or of tensors whose halos have
-// been brought, would be other bytes if another dimension were cut.
+// What the ranks received in one fetch, or when the host read the first rank's
+// values.
+typedef struct fetch {
+  int64_t bytes, least; // of all ranks; of those behind the first one
+  int64_t first, most;
+} fetch_t;
+
+static void fetch_add(fetch_t *fetch, int rank, int64_t bytes) {
+  fetch->bytes += bytes;
+  if (rank == 0)
+    fetch->first = bytes;
+  else if (rank == 1)
+    fetch->least = fetch->most = bytes;
+  fetch->least = rank && bytes < fetch->least ? bytes : fetch->least;
+  fetch->most = rank && bytes > fetch->most ? bytes : fetch->most;
+}
+
+// A small copy to the host gives every rank the first one's values; otherwise a
+// whole tensor was completed. Tensors whose halos have been brought would be
+// other bytes if another dimension were cut.
+static bool fetch_known(const recorded_t *run, const fetch_t *fetch) {
+  enum { HOST_READ_BYTES = 4096 };
+  bool of_first = fetch->first == 0 && fetch->least == fetch->most &&
+                  fetch->most <= HOST_READ_BYTES;
+  return fetch->bytes == 0 || of_first ||
+         cut_is_whole(run, fetch->bytes, false);
+}
+
+// Whether it is known what each fetch brought. They come in the same order on
+// all ranks.
 static bool fetches_known(const recorded_t *run, int64_t fetched_bytes) {
   int at[SDG_RANKS_MAX] = {0};
   int64_t all = 0;
   for (bool more = true; more;) {
-    int64_t bytes = 0;
+    fetch_t fetch = {0};
     more = false;
     for (int r = 0; r < run->found; r++) {
       const recorded_rank_t *rank = &run->rank[r];
@@ -190,12 +217,12 @@ static bool fetches_known(const recorded_t *run, int64_t fetched_bytes) {
         at[r]++;
       if (at[r] == rank->calls)
         continue;
-      bytes += rank->call[at[r]++].received_bytes;
+      fetch_add(&fetch, r, rank->call[at[r]++].received_bytes);
       more = true;
     }
-    if (bytes && !cut_is_whole(run, bytes, false))
+    if (!fetch_known(run, &fetch))
       return false;
-    all += bytes;
+    all += fetch.bytes;
   }
   return all == fetched_bytes;
 }

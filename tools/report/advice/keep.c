@@ -6,7 +6,7 @@
 
 #include "rules/memory/kept_slot.h"
 #include "src/base/channel.h"
-#include "tools/record/sums.h"
+#include "tools/report/advice/sums.h"
 #include "tools/report/advice/advisers.h"
 #include "tools/report/advice/cut.h"
 #include "tools/report/advice/place.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds up what a rank counted of its calls.
-#include "tools/record/sums.h"
+#include "tools/report/advice/sums.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts and bytes of a rank's calls, by kind. */
-#ifndef SDG_TOOLS_RECORD_SUMS_H
-#define SDG_TOOLS_RECORD_SUMS_H
+#ifndef SDG_TOOLS_REPORT_ADVICE_SUMS_H
+#define SDG_TOOLS_REPORT_ADVICE_SUMS_H
 
 #include "tools/record/recorded.h"
 
