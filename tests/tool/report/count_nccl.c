@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <nccl.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +15,8 @@
 
 static atomic_llong received, summed;
 
-static void *real_find(const char *name) {
+// As a number, which C converts to a pointer to a function.
+static uintptr_t real_find(const char *name) {
   static void *library;
   if (!library)
     library = dlopen(getenv("COUNTED_NCCL"), RTLD_NOW | RTLD_LOCAL);
@@ -23,7 +25,7 @@ static void *real_find(const char *name) {
     fprintf(stderr, "count_nccl: no %s: %s\n", name, dlerror());
     abort();
   }
-  return found;
+  return (uintptr_t)found;
 }
 
 #define REAL(name) ((__typeof__(&name))real_find(#name))
@@ -81,6 +83,9 @@ EXPORT const char *ncclGetLastError(ncclComm_t comm) {
 EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   return REAL(ncclGetUniqueId)(id);
 }
+// The header declares these without their parameter lists.
+ncclResult_t ncclGroupEnd(void);
+ncclResult_t ncclGroupStart(void);
 EXPORT ncclResult_t ncclGroupEnd(void) {
   return REAL(ncclGroupEnd)();
 }
