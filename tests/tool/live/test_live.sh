@@ -112,14 +112,14 @@ for part, s in zip((parts[0], parts[2]), seconds, strict=True):
 PY
 }
 the_line_fits_a_narrow_terminal() {
-  progress 0 columns=34 resize=2.5,24 -- -n 2 -- "$pace" 900 5000
+  progress 0 columns=34 resize=4.5,24 -- -n 2 -- "$pace" 1400 5000
   drawn '^[0-9.]* 34 sundog: 2 ranks x [0-9]+ calls/s$'
   drawn '^[0-9.]* 24 sundog: 2 ranks'
   undrawn '^[0-9.]* 24 .*calls'
   clean
 }
 output_does_not_mix_with_the_line() {
-  progress 0 -- -n 2 -- "$pace" 500 5000 said=0,7,0 said=1,11,0
+  progress 0 -- -n 2 -- "$pace" 800 5000 said=0,7,0 said=1,11,0
   for ((step = 0; step < 500; step += 7)); do
     grep -qx "step $step of rank 0 has ended" screen
   done
@@ -182,13 +182,13 @@ without_a_terminal_nothing_differs() {
   [ -s shown ]
 }
 the_terminal_is_clean_after_a_killed_rank() {
-  progress 137 -- -n 2 -- "$pace" 2000 5000 kill=1,300,0
+  progress 137 -- -n 2 -- "$pace" 2000 5000 kill=1,700,0
   drawn 'calls/s'
   grep -q 'SDG-716 .*killed by signal 9' screen
   clean
 }
 the_terminal_is_clean_after_an_interrupt() {
-  progress 130 key=2.5,03 -- -n 2 -- "$pace" 100000 5000
+  progress 130 key=4.5,03 -- -n 2 -- "$pace" 100000 5000
   drawn 'calls/s'
   clean
   ended 100000 5000
@@ -204,7 +204,7 @@ the_terminal_is_clean_after_a_killed_run() {
 nothing_is_drawn_in_the_background() {
   shows 0 -- bash -c 'set -m
     "$0" run --progress --device host --split H --view shard -n 2 -- \
-      "$1" 600 5000 said=0,100,0 & sleep 2.5; echo waited; fg >/dev/null' \
+      "$1" 1100 5000 said=0,100,0 & sleep 2.5; echo waited; fg >/dev/null' \
     "$sundog" "$pace"
   grep -qx 'step 100 of rank 0 has ended' screen
   awk '$1 < 2.4 { exit 1 }' shown
@@ -212,7 +212,7 @@ nothing_is_drawn_in_the_background() {
   clean
 }
 labels_reports_and_tables_go_with_it() {
-  progress 0 -- -n 2 --label -v --report run.html -- "$pace" 400 5000 said=1,100,0
+  progress 0 -- -n 2 --label -v --report run.html -- "$pace" 800 5000 said=1,100,0
   grep -qx '1: step 100 of rank 1 has ended' screen
   grep -q '^total ' screen
   grep -q '<html' run.html
