@@ -81,6 +81,11 @@ class Entry:
         self.parameters = []
         self.writes = ''  # what it writes, as entries.def says it
 
+    def typed(self):
+        """The declaration that has its type. One of our own where the vendor's
+        header may lack it, or may know types for it that others lack."""
+        return self.prototype if self.is_shown else f'type_of_{self.prototype}'
+
     def of_kind(self, *kinds):
         return [p for p in self.parameters if p.kind in kinds]
 

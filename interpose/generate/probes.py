@@ -53,8 +53,8 @@ REFUSALS = {'cudart': 'RUNTIME', 'cudnn': 'CUDNN', 'nccl': 'NCCL'}
 
 
 def prototype_check(e):
-    if not e.is_shown:  # only other compilers are shown its declaration
-        return f'extern {join(e.ctype, e.name)}({e.declaration()});'
+    if not e.is_shown:  # only other compilers, or versions, are shown it
+        return f'extern {join(e.ctype, e.typed())}({e.declaration()});'
     types = ', '.join(p.ctype for p in e.parameters) or 'void'
     return (f'_Static_assert(__builtin_types_compatible_p('
             f'__typeof__(&{e.name}), {e.ctype} (*)({types})), "{e.name}");')

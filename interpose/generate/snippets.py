@@ -16,7 +16,7 @@ def begins(prefix, e):
 
 def real(e, arguments=None):
     """A call of the real function."""
-    return (f'REAL({e.name}, {e.prototype})'
+    return (f'REAL({e.name}, {e.typed()})'
             f'({e.arguments() if arguments is None else arguments})')
 
 

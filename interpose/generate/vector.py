@@ -55,5 +55,5 @@ def vector_call(e):
     return [f'static int vector_call_{e.name}(const void *all,',
             '    const sdg_vector_t *vector) {',
             f'  const struct sdg_args_{e.name} *args = all;',
-            f'  return (int)REAL({e.name}, {e.prototype})('
+            f'  return (int)REAL({e.name}, {e.typed()})('
             f'{", ".join(arguments)});', '}', '']

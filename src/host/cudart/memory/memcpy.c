@@ -95,6 +95,20 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
   return copy_do(&copy, kind, stream, false);
 }
 
+// CUDA 13.2 and later; older headers do not declare it.
+cudaError_t cudaMemcpyWithAttributesAsync(void *dst, const void *src,
+                                          size_t size,
+                                          struct cudaMemcpyAttributes *attr,
+                                          cudaStream_t stream);
+cudaError_t cudaMemcpyWithAttributesAsync(void *dst, const void *src,
+                                          size_t size,
+                                          struct cudaMemcpyAttributes *attr,
+                                          cudaStream_t stream) {
+  if (!attr)
+    return host_result(cudaErrorInvalidValue);
+  return cudaMemcpyAsync(dst, src, size, cudaMemcpyDefault, stream);
+}
+
 static cudaError_t copy_2d(void *dst, size_t dpitch, const void *src,
                            size_t spitch, size_t width, size_t height,
                            enum cudaMemcpyKind kind, cudaStream_t stream,

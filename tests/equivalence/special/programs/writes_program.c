@@ -13,6 +13,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <nccl.h>
 #include <stdio.h>
@@ -292,6 +293,17 @@ static void batch_of_copies(float *to) {
   TRY(cudaStreamDestroy(stream));
 }
 
+// The toolkit that sundog is built with may be older than this function.
+static void copy_with_attributes(float *to) {
+  struct cudaMemcpyAttributes how = {.srcAccessOrder =
+                                         cudaMemcpySrcAccessOrderStream};
+  cudaError_t (*copy)(void *, const void *, size_t,
+                      struct cudaMemcpyAttributes *, cudaStream_t);
+  *(void **)&copy = dlsym(RTLD_DEFAULT, "cudaMemcpyWithAttributesAsync");
+  if (copy)
+    TRY(copy(to, b, N * sizeof *to, &how, NULL));
+}
+
 static void from_array(float *to) {
   struct cudaChannelFormatDesc form = {32, 0, 0, 0, cudaChannelFormatKindFloat};
   cudaArray_t array = NULL;
@@ -420,6 +432,7 @@ static void exchange(float *to, size_t elements) {
   ROW(cube_set, OWN, (cube_set(y), cublasSetVector(1, 4, host_a, 1, y, 1)))    \
   ROW(batch, OWN, batch_of_copies(y))                                          \
   ROW(batch_beside, ALL, batch_of_copies(b))                                   \
+  ROW(attributes, OWN, copy_with_attributes(y))                                \
   ROW(array, OWN, from_array(y))                                               \
   /* the program's own calls of NCCL */                                        \
   ROW(AllReduce, OWN, ncclAllReduce(y, y, N, ncclFloat, ncclSum, comm, 0))       \
