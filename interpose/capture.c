@@ -10,6 +10,7 @@
 
 #include "interpose/invocation.h"
 #include "interpose/ranges.h"
+#include "interpose/real.h"
 #include "interpose/slot.h"
 #include "rules/file/setup.h"
 #include "rules/memory/memory.h"
@@ -331,6 +332,22 @@ int sdg_capture_unseen(int entry, const void *caller) {
   bool refused = sdg_registry_unseen(sdg_entry[entry].name);
   sdg_capture_leave();
   return refused ? refusal_of(entry) : 0;
+}
+
+bool sdg_capture_is_changed(void) {
+  static atomic_int known; // 0: not asked yet
+  int version = atomic_load_explicit(&known, memory_order_relaxed);
+  if (version == 0) {
+    __typeof__(&cudaRuntimeGetVersion) ask;
+    sdg_capture_enter();
+    *(void **)&ask =
+        sdg_real_function(SDG_LIBRARY_CUDART, "cudaRuntimeGetVersion");
+    if (!ask || ask(&version) != cudaSuccess)
+      version = 0;
+    sdg_capture_leave();
+    atomic_store_explicit(&known, version, memory_order_relaxed);
+  }
+  return version != 0 && version < 13000;
 }
 
 int sdg_capture_result(int entry, void *result, size_t bytes,

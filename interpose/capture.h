@@ -75,6 +75,9 @@ int sdg_capture_polled(int entry, int *io_status, const void *caller);
 bool sdg_capture_pause(void);
 /* Whole view: the program starts to use functions that are not in the table. */
 int sdg_capture_unseen(int entry, const void *caller);
+/* Whether the process has a runtime older than CUDA 13, whose functions of some
+ * names have other parameters ("changed" in entries.def). */
+bool sdg_capture_is_changed(void);
 /* cuDNN has measured algorithms on this rank. */
 int sdg_capture_measured(int entry, int *io_count, void *measured, size_t each,
                          int room, const void *caller);

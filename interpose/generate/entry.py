@@ -77,6 +77,7 @@ class Entry:
         self.space = 'space' in flags
         self.before = 'before' in flags
         self.answered = 'answered' in flags
+        self.changed = 'changed' in flags
         self.is_shown = not name.startswith('__') and 'extern' not in flags
         self.parameters = []
         self.writes = ''  # what it writes, as entries.def says it

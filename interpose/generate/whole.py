@@ -75,12 +75,20 @@ def gives_value(e):
             f'  return made ? ({e.ctype})made : status;']
 
 
+def changed(e):
+    return ['  if (sdg_capture_is_changed()) {',
+            f'    int unseen = sdg_capture_unseen(SDG_ENTRY_{e.name}, {CALLER});',
+            '    if (unseen)', f'      return ({e.ctype})unseen;',
+            f'    TAIL return {real(e)};', '  }']
+
+
 def touches(e):
-    lines = [f'  {fill_of(e)}',
-             f'  int refusal = sdg_capture_touch_memory(SDG_ENTRY_{e.name}, '
-             '&all,',
-             f'                                         {CALLER});',
-             '  if (refusal)', f'    return ({e.ctype})refusal;']
+    lines = changed(e) if e.changed else []
+    lines += [f'  {fill_of(e)}',
+              f'  int refusal = sdg_capture_touch_memory(SDG_ENTRY_{e.name}, '
+              '&all,',
+              f'                                         {CALLER});',
+              '  if (refusal)', f'    return ({e.ctype})refusal;']
     if e.kind in ('create', 'set', 'destroy', 'opaque'):
         return lines + [f'  return probe_{e.name}({e.arguments()});']
     if e.result():

@@ -29,3 +29,18 @@ LD_BIND_NOW=1 "$sundog" run -n 1 --device host -- "$scratch/program" \
   >"$scratch/output"
 cat "$scratch/output"
 grep -qx 'sundog host device' "$scratch/output"
+# Copies in batches have other parameters in CUDA 12: the whole view, which
+# would take one for another, refuses them by name.
+"$@" "${source%.c}_batch.c" -o "$scratch/batch" "$folder"/libcudart.so.12 \
+  -Wl,-rpath-link,"$folder"
+status=0
+"$sundog" run -n 2 --device host --view whole --split H -- "$scratch/batch" \
+  >"$scratch/output" 2>&1 || status=$?
+cat "$scratch/output"
+[ $status = 125 ]
+for entry in cudaMemcpyBatchAsync cudaMemcpy3DBatchAsync; do
+  grep -q "SDG-610.*$entry" "$scratch/output"
+done
+# They reach the runtime otherwise: error 801, the host device has none.
+"$sundog" run -n 1 --device host -- "$scratch/batch" >"$scratch/output"
+grep -qx 'batch 801' "$scratch/output"
