@@ -71,6 +71,15 @@ need_packages() {
   }
 }
 
+# defined HEADER NAME MAJOR MINOR: the header is of this version or a later one
+# of the same major number.
+defined() {
+  awk -v major="$2_MAJOR" -v minor="$2_MINOR" -v m="$3" -v n="$4" '
+    $1 == "#define" && $2 == major { good = $3 == m }
+    $1 == "#define" && $2 == minor { late = $3 >= n }
+    END { exit !(good && late) }' "$1" 2>/dev/null
+}
+
 # Prints why sundog cannot be built with the toolkit in a folder; nothing if it
 # can.
 toolkit_fault() {
@@ -84,8 +93,8 @@ toolkit_fault() {
   done
   grep -Eq '#define +CUDART_VERSION +13' "$1/include/cuda_runtime_api.h" ||
     echo "not CUDA 13"
-  grep -Eqs '#define +CUDNN_MAJOR +9' "$1/include/cudnn_version.h" ||
-    echo "not cuDNN 9"
+  defined "$1/include/cudnn_version.h" CUDNN 9 18 || echo "not cuDNN 9.18 or later"
+  defined "$1/include/nccl.h" NCCL 2 27 || echo "not NCCL 2.27 or later"
 }
 
 stamp=$root/build/wheels/stamp
