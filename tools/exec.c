@@ -26,6 +26,8 @@
 #include "tools/launch/launch.h"
 #include "tools/launch/ranks.h"
 #include "tools/meeting/meeting.h"
+#include "tools/meeting/pmi.h"
+#include "tools/meeting/relay.h"
 #include "tools/program/program.h"
 #include "tools/program/setting.h"
 #include "tools/record/report.h"
@@ -37,7 +39,8 @@ typedef struct single {
   const char *report;    // --report; NULL: none
   char record[PATH_MAX]; // what it is made of
   int rank, size, local_rank;
-  meeting_t meeting; // by PMIx
+  meeting_t meeting; // by PMIx or PMI
+  relay_t relay;     // between the program and PMI
   bool met;
   char folder[PATH_MAX]; // holds the rank's reports
   bool within_run; // `sundog run` reads the reports and writes notes to the
@@ -101,7 +104,8 @@ const struct argp exec_argp = {
         "Debuggers and profilers go after the --:\n\n  sundog exec --alone "
         "--device host -- gdb --args ./solver\n\nOn one machine or several, "
         "the ranks find each other by themselves under a launcher that offers "
-        "PMIx:\n\n  mpirun -n 4 sundog exec --split H --view shard -- "
+        "PMIx or PMI (Open MPI, MPICH, Intel MPI, Flux, srun --mpi=pmix):\n\n  "
+        "mpirun -n 4 sundog exec --split H --view shard -- "
         "./solver in-{rank}.npy\n  srun -N 2 -n 4 --mpi=pmix sundog exec "
         "--split H --view shard -- ./solver in-{rank}.npy\n\nWith other "
         "launchers, ranks on several machines need a rendezvous on the machine "
@@ -124,8 +128,9 @@ static sdg_status_t meeting_set(single_t *single) {
   SDG_TRY(meeting_way_find(&way));
   switch (way) {
   case MEETING_PMIX:
+  case MEETING_PMI:
     single->met = true;
-    return meeting_by_pmix(single->launch.install.pmix, &single->meeting);
+    return meeting_hold(way, single->launch.install.pmix, &single->meeting);
   case MEETING_FOLDER:
     // The place is named after the launcher, this process's parent. The
     // program's parent may be another process, such as a script.
@@ -163,7 +168,8 @@ static sdg_status_t rank_find(single_t *single) {
   if (!meeting_size_is_hidden())
     return sdg_rank_require(&single->rank, &single->size, &single->local_rank,
                             &origin);
-  SDG_TRY(meeting_by_pmix(single->launch.install.pmix, &single->meeting));
+  SDG_TRY(meeting_hold(MEETING_PMIX, single->launch.install.pmix,
+                       &single->meeting));
   single->met = true;
   single->rank = single->meeting.rank;
   single->size = single->meeting.size;
@@ -218,6 +224,7 @@ static sdg_status_t program_wait(single_t *single, int *out_status) {
                                   single->size, single->local_rank);
   if (!words)
     return sdg_fail(SDG_E_NO_MEMORY, "for the program's words");
+  SDG_TRY(relay_open(single->meeting.pmi, &single->relay));
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   fflush(NULL);
   pid_t self = getpid();
@@ -225,16 +232,24 @@ static sdg_status_t program_wait(single_t *single, int *out_status) {
   // What ends this command from here on, the guard sees.
   sigprocmask(SIG_SETMASK, &single->mask, NULL);
   pid_t pid = child_fork(&before);
-  if (pid == 0)
+  if (pid == 0) {
+    relay_attach(&single->relay);
     program_become(words, self);
+  }
   if (pid < 0)
     return sdg_fail(SDG_E_START, "fork: %s", strerror(errno));
   sigprocmask(SIG_BLOCK, NULL, &blocked);
-  guard_close(single->meeting.port);
+  const int kept[] = {single->meeting.port, single->relay.server,
+                      single->relay.near, single->relay.stop[0],
+                      single->relay.stop[1]};
+  guard_close(kept, sizeof kept / sizeof *kept);
+  SDG_TRY(relay_start(&single->relay));
   *out_status = child_wait_status(pid, &blocked);
   // Launchers send SIGKILL soon after SIGTERM.
   family_spare(single->guard);
   ranks_sweep(RANKS_SWEEP_NS);
+  if (relay_stop(&single->relay))
+    single->meeting.pmi = -1; // the program has to end its use itself
   return SDG_OK;
 }
 
@@ -280,36 +295,44 @@ static int program_run(single_t *single) {
   return WIFSIGNALED(status) ? child_end_alike(status) : exit_status;
 }
 
-int command_exec(int argc, char **argv) {
-  single_t single = {.launch = {.device = LAUNCH_AUTO},
-                     .meeting = {.port = -1}};
-  launch_t *launch = &single.launch;
-  argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
-  if (launch_prepare(launch) != SDG_OK || rank_find(&single) != SDG_OK)
+static int rank_run(single_t *single) {
+  launch_t *launch = &single->launch;
+  if (launch_prepare(launch) != SDG_OK || rank_find(single) != SDG_OK)
     return COMMAND_FAILED;
-  if (!launch->asked && single.size > 1 &&
+  if (!launch->asked && single->size > 1 &&
       !sdg_options_replicated(sdg_options_get())) {
     (void)sdg_fail(SDG_E_NOTHING_SPLIT, "%d ranks without --split or --rules",
-                   single.size);
+                   single->size);
     return COMMAND_FAILED;
   }
   // Before there is a folder: the launcher may kill a rank that waits.
-  if (report_check(&single) != SDG_OK ||
-      launch_rules(launch, single.size) != SDG_OK ||
-      (!single.alone && meeting_set(&single) != SDG_OK))
+  if (report_check(single) != SDG_OK ||
+      launch_rules(launch, single->size) != SDG_OK ||
+      (!single->alone && meeting_set(single) != SDG_OK))
     return COMMAND_FAILED;
   // A launcher ends all ranks if one fails, perhaps before this one's folder
   // has a guard.
   sigset_t ending;
   ranks_signals(&ending);
-  sigprocmask(SIG_BLOCK, &ending, &single.mask);
-  if (folder_create(single.folder, sizeof single.folder) != SDG_OK)
+  sigprocmask(SIG_BLOCK, &ending, &single->mask);
+  if (folder_create(single->folder, sizeof single->folder) != SDG_OK)
     return COMMAND_FAILED;
   // Both variables are replaced below.
   const char *outer = getenv("SUNDOG_REPORT"), *by = getenv("SUNDOG_LAUNCH");
-  single.outer = outer && *outer ? strdup(outer) : NULL;
-  single.within_run = single.outer && by && strcmp(by, LAUNCH_RUN) == 0;
-  int status = program_run(&single);
-  free(single.outer);
+  single->outer = outer && *outer ? strdup(outer) : NULL;
+  single->within_run = single->outer && by && strcmp(by, LAUNCH_RUN) == 0;
+  int status = program_run(single);
+  free(single->outer);
+  return status;
+}
+
+int command_exec(int argc, char **argv) {
+  single_t single = {.launch = {.device = LAUNCH_AUTO},
+                     .meeting = {.port = -1, .pmi = -1}};
+  argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
+  int status = rank_run(&single);
+  // Last, because the launcher may end all ranks now.
+  if (single.meeting.pmi >= 0)
+    pmi_end(single.meeting.pmi, status);
   return status;
 }

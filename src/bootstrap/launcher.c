@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "src/base/options.h"
 #include "src/bootstrap/rendezvous.h"
@@ -300,6 +302,24 @@ bool sdg_launcher_has_pmix(void) {
          sdg_launcher_value("PMIX_NAMESPACE") && strcmp(rank_text, client) == 0;
 }
 
+int sdg_launcher_pmi(void) {
+  const launcher_t *from = launcher_find();
+  const char *rank = sdg_launcher_value("PMI_RANK");
+  const char *flux = sdg_launcher_value("FLUX_TASK_RANK");
+  const char *text = sdg_launcher_value("PMI_FD");
+  struct stat found;
+  char *end;
+  if (!from || !rank || !text || strcmp(from->rank, "PMI_RANK") != 0 ||
+      !(sdg_launcher_value("MPI_LOCALNRANKS") ||
+        (flux && strcmp(flux, rank) == 0)))
+    return -1;
+  long fd = strtol(text, &end, 10);
+  return *end == '\0' && fd > STDERR_FILENO && fd <= INT_MAX &&
+                 fstat((int)fd, &found) == 0 && S_ISSOCK(found.st_mode)
+             ? (int)fd
+             : -1;
+}
+
 bool sdg_launcher_lacks_size(void) {
   const launcher_t *from = launcher_find();
   return from && sdg_launcher_value(from->rank) &&
@@ -346,8 +366,9 @@ sdg_spread_t sdg_launcher_spread(int size, const char **out_name) {
 
 sdg_status_t sdg_rendezvous_check(const char *rendezvous, int size) {
   static const char remedy[] =
-      "start them by a launcher that offers PMIx (srun --mpi=pmix, Open MPI's "
-      "mpirun), or set SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
+      "start them by a launcher with PMIx or PMI (srun --mpi=pmix, mpirun of "
+      "Open MPI, MPICH or Intel MPI), or set "
+      "SUNDOG_RENDEZVOUS=tcp://HOST:PORT with the host of rank "
       "0, and SUNDOG_SECRET, for all ranks";
   spread_t found = {SDG_SPREAD_UNKNOWN, NULL, 0, false};
   if (size > 1 && !*rendezvous)

@@ -43,6 +43,11 @@ bool sdg_launcher_is_users(void);
 /* Returns true if a PMIx server of the launcher knows this process as the rank
  * that the variables name. */
 bool sdg_launcher_has_pmix(void);
+/* Returns the descriptor of the launcher's PMI (version 1) if the rank's
+ * program can still use it after another process of the rank has; -1 if not.
+ * True of the launcher of MPICH and Intel MPI (hydra) and of Flux; Slurm's PMI
+ * takes one process per rank. */
+int sdg_launcher_pmi(void);
 /* Returns true if a variable holds the rank and none the number of ranks. */
 bool sdg_launcher_lacks_size(void);
 

@@ -160,6 +160,12 @@ static sdg_status_t place_check(checkup_t *checkup, bool launcher,
     checkup_say(checkup, CHECKUP_OK, "rendezvous", "%s", given);
     return SDG_OK;
   }
+  if (way == MEETING_PMI) {
+    checkup_say(checkup, CHECKUP_OK, "rendezvous",
+                "by the launcher's PMI (PMI_FD=%s); its server is not asked",
+                sdg_launcher_value("PMI_FD"));
+    return SDG_OK;
+  }
   if (way != MEETING_PMIX) {
     SDG_TRY(sdg_rendezvous_default(place, sizeof place));
     checkup_say(checkup, CHECKUP_OK, "rendezvous", "%s", place);

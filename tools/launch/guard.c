@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,14 +13,17 @@
 
 #include "tools/launch/folder.h"
 
-void guard_close(int kept) {
+void guard_close(const int *kept, int count) {
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int i = STDIN_FILENO; null >= 0 && i <= STDOUT_FILENO; i++)
     dup2(null, i);
   DIR *all = opendir("/proc/self/fd");
   for (struct dirent *entry; all && (entry = readdir(all));) {
     int file = atoi(entry->d_name);
-    if (file > STDERR_FILENO && file != dirfd(all) && file != kept)
+    bool keep = file <= STDERR_FILENO || file == dirfd(all);
+    for (int i = 0; i < count; i++)
+      keep = keep || file == kept[i];
+    if (!keep)
       close(file);
   }
   if (all)
@@ -31,7 +35,7 @@ static _Noreturn void guard_run(const char *folder, pid_t parent) {
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, NULL);
   (void)setpgid(0, 0);
-  guard_close(-1);
+  guard_close(NULL, 0);
   dup2(STDOUT_FILENO, STDERR_FILENO);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   while (getppid() == parent)

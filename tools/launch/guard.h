@@ -7,10 +7,10 @@
 #include <sys/types.h>
 
 /* Opens /dev/null as standard input and output, and closes all other
- * descriptors except standard error and `kept` (-1: no other). So a reader of
- * the child's output sees its end when the child closes it, even while this
- * process lives. */
-void guard_close(int kept);
+ * descriptors except standard error and the `count` that are `kept`. So a
+ * reader of the child's output sees its end when the child closes it, even
+ * while this process lives. */
+void guard_close(const int *kept, int count);
 
 /* Starts a process that removes `folder` if this one is killed. It has its own
  * process group, so that a signal to this one's group does not end both.

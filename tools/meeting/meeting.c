@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the way to meet, and meets by PMIx.
+// Chooses the way to meet, and meets by PMIx or PMI.
 #include "tools/meeting/meeting.h"
 
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include "src/bootstrap/rendezvous.h"
 #include "tools/meeting/barrier.h"
 #include "tools/meeting/client.h"
+#include "tools/meeting/pmi.h"
 #include "tools/program/setting.h"
 
 enum { SECRET_RANDOM_BYTES = 32, PLACE_BYTES = 128 };
@@ -39,6 +40,8 @@ sdg_status_t meeting_way_find(meeting_way_t *out_way) {
     *out_way = MEETING_GIVEN;
   else if (sdg_launcher_spread(size, &name) == SDG_SPREAD_ONE)
     *out_way = MEETING_FOLDER;
+  else if (!sdg_launcher_has_pmix() && name && sdg_launcher_pmi() >= 0)
+    *out_way = MEETING_PMI;
   else if (!sdg_launcher_has_pmix()) {
     // Where nothing tells on how many machines the ranks are, they are on one.
     *out_way = MEETING_FOLDER;
@@ -197,10 +200,29 @@ static sdg_status_t place_set(const client_t *client,
   return variable_set("SUNDOG_RENDEZVOUS", place);
 }
 
-sdg_status_t meeting_by_pmix(const char *program, meeting_t *out_meeting) {
-  const char *first = sdg_launcher_value("PMIX_RANK");
+// Publishes `text` if it is not empty, and reads what rank 0 published.
+static sdg_status_t invitation_carry(int pmi, const char *helper,
+                                     const char *text, client_t *out_client) {
   const double timeout_s = sdg_options_get()->timeout_s;
-  bool is_first = first && strcmp(first, "0") == 0, same = true;
+  const char *origin;
+  if (pmi < 0) {
+    SDG_TRY(client_meet(helper, text, timeout_s, out_client));
+    note_write(out_client);
+    return SDG_OK;
+  }
+  *out_client = (client_t){.local_size = -1, .machines = -1};
+  SDG_TRY(sdg_rank_detect(&out_client->rank, &out_client->size,
+                          &out_client->local_rank, &origin));
+  return pmi_meet(pmi, *text ? text : NULL, timeout_s, out_client->text,
+                  sizeof out_client->text);
+}
+
+sdg_status_t meeting_hold(meeting_way_t way, const char *helper,
+                          meeting_t *out_meeting) {
+  const char *number =
+      sdg_launcher_value(way == MEETING_PMI ? "PMI_RANK" : "PMIX_RANK");
+  const double timeout_s = sdg_options_get()->timeout_s;
+  bool is_first = number && strcmp(number, "0") == 0, same = true;
   invitation_t invitation = {.port = 0};
   char text[CLIENT_TEXT_BYTES] = "";
   client_t client;
@@ -208,8 +230,9 @@ sdg_status_t meeting_by_pmix(const char *program, meeting_t *out_meeting) {
   int listener = -1, kept = -1, reached = 0;
   uint16_t port = 0;
   sdg_status_t status = SDG_OK;
-  sdg_log_set_rank(first ? atoi(first) : -1);
-  bool again = note_read(&client);
+  sdg_log_set_rank(number ? atoi(number) : -1);
+  out_meeting->pmi = way == MEETING_PMI ? sdg_launcher_pmi() : -1;
+  bool again = way == MEETING_PMIX && note_read(&client);
   if (again)
     SDG_TRY_GOTO(invitation_read(client.text, &invitation), done);
   if (is_first)
@@ -219,8 +242,8 @@ sdg_status_t meeting_by_pmix(const char *program, meeting_t *out_meeting) {
     invitation.port = port;
     if (is_first)
       SDG_TRY_GOTO(invitation_write(&invitation, text, sizeof text), done);
-    SDG_TRY_GOTO(client_meet(program, text, timeout_s, &client), done);
-    note_write(&client);
+    SDG_TRY_GOTO(invitation_carry(out_meeting->pmi, helper, text, &client),
+                 done);
     SDG_TRY_GOTO(invitation_read(client.text, &invitation), done);
   }
   SDG_TRY_GOTO(client_check(&client), done);
@@ -236,13 +259,14 @@ sdg_status_t meeting_by_pmix(const char *program, meeting_t *out_meeting) {
   SDG_TRY_GOTO(place_set(&client, &invitation, reached, same), done);
   // PMIx 4 hands out data in shared memory to the first client of a rank only;
   // a program that calls MPI_Init is the second.
-  if (setenv("PMIX_MCA_gds", "hash", 0) != 0)
+  if (way == MEETING_PMIX && setenv("PMIX_MCA_gds", "hash", 0) != 0)
     status = sdg_fail(SDG_E_NO_MEMORY, "for PMIX_MCA_gds");
   *out_meeting = (meeting_t){
       .rank = client.rank,
       .size = client.size,
       .local_rank = client.local_rank < 0 ? client.rank : client.local_rank,
-      .port = kept};
+      .port = kept,
+      .pmi = out_meeting->pmi};
 done:
   if (listener >= 0)
     close(listener);

@@ -12,9 +12,15 @@ hosts_begin() {
   command -v ip >/dev/null && command -v unshare >/dev/null || return 1
   printf '127.0.0.1 localhost\n192.0.2.1 node0\n192.0.2.2 node1\n' >"$top/hosts"
   for i in 0 1; do
-    # Each has its own /dev/shm and System V memory, too.
+    # Each has its own /dev/shm and System V memory, too. UCX, which MPICH uses,
+    # looks for networks in /sys, and slurmd for control groups.
+    mkdir -p "$top/cgroup$i"
     unshare --net --mount --ipc --uts sh -c \
       "hostname node$i && mount -t tmpfs none /dev/shm &&
+       mount --rbind /sys/fs/cgroup '$top/cgroup$i' &&
+       mount -t sysfs none /sys &&
+       mount --rbind '$top/cgroup$i' /sys/fs/cgroup &&
+       umount -l '$top/cgroup$i' &&
        mount --bind '$top/hosts' /etc/hosts && exec sleep 300" 2>/dev/null &
     holder+=($!)
   done

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Launchers that offer PMIx start ranks on two machines (machines.sh), and no
+# Launchers that offer PMIx or PMI start ranks on two machines (machines.sh), and no
 # variable of sundog is set: the ranks find each other by themselves.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086,SC2016,SC2206 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
@@ -20,12 +20,14 @@ if [ "$(id -u)" != 0 ] || ! hosts_begin 2>"$top/why"; then
   sed 's/^/# /' "$top/why"
   exit 0
 fi
-# Open MPI starts its daemon on the other machine by this in place of ssh.
+# Open MPI and MPICH start their daemon on the other machine by this in place of
+# ssh.
 cat >"$top/remote" <<END
 #!/bin/bash
 holder=(${holder[@]})
 . "$here/machines.sh"
 holder=(${holder[@]})
+while [ "\${1#node}" = "\$1" ]; do shift; done # options of rsh
 machine=\${1#node}
 shift
 become "\$machine" sh -c "\$*"
@@ -43,6 +45,10 @@ openmpi() {
 }
 slurm() {
   on 0 timeout 60 srun --overcommit -N 2 -n 4 --kill-on-bad-exit --mpi=pmix "$@"
+}
+mpich() {
+  on 0 timeout 60 mpiexec.hydra -launcher rsh -launcher-exec "$top/remote" \
+    -hosts node0:2,node1:2 -n 4 "$@"
 }
 split=(--device host --split H --view shard)
 
@@ -83,6 +89,16 @@ lines() {
   sed 's/^/#   /' out err
   return 1
 }
+# Waits until the network is up, which UCX, of MPICH, does not do.
+network_wait() {
+  local i
+  for i in 0 1; do
+    until [ "$(on $i cat /sys/class/net/sundog0/operstate)" = up ]; do
+      sleep 0.1
+    done
+  done
+  export UCX_TLS=tcp,self UCX_NET_DEVICES=sundog0
+}
 # One rank is late in each round, another one each time.
 programs_one_after_the_other() {
   pieces
@@ -103,13 +119,16 @@ END
 }
 programs_of_mpi() {
   mkdir launcher
+  [ "$1" != mpich ] || network_wait
   cat >program <<END
 [ "\$SUNDOG_RANK" != 1 ] || sleep 1
-python3 "$here/sums.py" || exit
+python3 "$here/sums.py" $1 || exit
 $matched
 END
-  run 0 "$1" "$sundog" exec "${split[@]}" -- sh program
-  lines 4 'sum 10'
+  for _ in 1 2 3; do
+    run 0 "$1" "$sundog" exec "${split[@]}" -- sh program
+    lines 4 'sum 10'
+  done
 }
 # Each job has a secret of its own, and no command line holds it.
 secrets() {
@@ -134,14 +153,18 @@ END
 a_missing_rank_is_named() {
   mkdir launcher
   cat >program <<END
-[ "\$PMIX_RANK" != 2 ] || { sleep 12; exit 1; }
+[ "\${PMIX_RANK-\$PMI_RANK}" != 2 ] || { sleep 12; exit 1; }
 "$sundog" exec ${split[@]} -- touch started
 END
   local status=0
   SUNDOG_TIMEOUT=3 "$1" sh program >out 2>err || status=$?
   [ $status != 0 ]
   says err 'SDG-203'
-  says err 'rank 2 of 4 did not start `sundog exec` within 3 s'
+  if [ "$1" = mpich ]; then
+    says err 'not all ranks started `sundog exec` within 3 s'
+  else
+    says err 'rank 2 of 4 did not start `sundog exec` within 3 s'
+  fi
   [ ! -e started ]
 }
 a_failing_program_ends_the_job() {
@@ -150,6 +173,7 @@ a_failing_program_ends_the_job() {
   "$@" "$sundog" exec "${split[@]}" -- \
     sh -c '[ {rank} = 3 ] && exit 7; exec sleep 50' >out 2>err || status=$?
   [ $status = 7 ] || [ $status = 143 ] || { echo "# $status"; return 1; }
+  folders_wait
 }
 a_lost_server_is_an_error() {
   mkdir launcher
@@ -238,13 +262,71 @@ the_doctor_says_how_the_ranks_would_meet() {
   grep -q 'fail  rendezvous: .*libpmix.so.2' out
 }
 without_pmix_nothing_is_started() {
+  local status plugin
+  for plugin in none pmi2; do
+    status=0
+    on 0 timeout 60 srun --overcommit -N 2 -n 2 --mpi=$plugin "$sundog" exec \
+      "${split[@]}" -- touch started >out 2>err || status=$?
+    [ $status != 0 ]
+    says err SDG-200
+    says err 'the 2 ranks are on 2 machines (SLURM_STEP_NUM_NODES)'
+    says err 'srun --mpi=pmix'
+    [ ! -e started ]
+  done
+}
+the_doctor_names_pmi() {
+  run 0 mpich "$sundog" doctor --device host
+  lines 4 "ok    rendezvous: by the launcher's PMI (PMI_FD=[0-9]*)"
+  # PMI is not needed on one machine.
+  run 0 mpiexec.hydra -n 2 "$sundog" doctor --device host
+  lines 2 'ok    rendezvous: file:/'
+}
+# hydra does not wait for ranks that it ends; the guards remove their folders.
+folders_wait() {
+  local try=0
+  until [ -z "$(ls -A "$TMPDIR")" ]; do
+    [ $((try += 1)) -lt 100 ] || return 1
+    sleep 0.1
+  done
+}
+# The status is that of the program, each time, and no message is lost.
+a_failing_program_ends_the_job_with_its_status() {
+  for _ in 1 2 3 4 5; do
+    local start=$SECONDS
+    run 7 mpich "$sundog" exec "${split[@]}" -- sh -c \
+      '[ {rank} = 3 ] && { echo broken >&2; exit 7; }; exec sleep 50'
+    says err broken
+    [ $((SECONDS - start)) -lt 20 ]
+  done
+  run 125 mpich "$sundog" exec "${split[@]}" -- sh -c \
+    "[ {rank} = 3 ] && exit; $matched; sleep 5"
+  says err 'SDG-717 [rank 3]'
+  folders_wait
+}
+# hydra takes a rank that leaves MPI without MPI_Finalize for a failed one.
+a_program_that_leaves_mpi_too_early_fails_the_job() {
   local status=0
-  on 0 timeout 60 srun --overcommit -N 2 -n 2 --mpi=none "$sundog" exec \
-    "${split[@]}" -- touch started >out 2>err || status=$?
+  network_wait
+  echo "python3 '$here/sums.py' mpich 3 || exit; $matched" >program
+  mpich "$sundog" exec "${split[@]}" -- sh program >out 2>err || status=$?
   [ $status != 0 ]
-  says err SDG-200
-  says err 'the 2 ranks are on 2 machines (SLURM_STEP_NUM_NODES)'
-  says err 'srun --mpi=pmix'
+  folders_wait
+}
+# A daemon's way; hydra must not take it for the end of the rank.
+a_program_that_closes_all_descriptors_ends_well() {
+  echo 'import os; os.closerange(3, 256)' >program
+  run 0 mpich "$sundog" exec "${split[@]}" -- sh -c \
+    "python3 program; $matched"
+}
+a_second_command_of_a_rank_is_refused() {
+  local status=0
+  echo "$matched" >first
+  mpich sh -c "'$sundog' exec ${split[*]} -- sh first &&
+    '$sundog' exec ${split[*]} -- touch started" >out 2>err || status=$?
+  [ $status = 125 ]
+  says err SDG-212
+  says err 'only one `sundog exec` or program with MPI can use it in a rank'
+  folders_wait
   [ ! -e started ]
 }
 # torchrun's ranks are not those that PMIx knows.
@@ -258,8 +340,19 @@ numbers_of_torchrun_are_not_asked_for() {
 }
 
 found=()
-for name in openmpi slurm; do
-  if [ $name = openmpi ]; then
+common="one_ranks_file two_jobs_at_once programs_of_mpi secrets
+  a_missing_rank_is_named a_failing_program_ends_the_job
+  networks_that_look_alike_are_told_apart"
+pmix="programs_one_after_the_other a_lost_server_is_an_error
+  a_missing_library_is_an_error the_doctor_says_how_the_ranks_would_meet"
+for name in mpich openmpi slurm; do
+  if [ $name = mpich ]; then
+    command -v mpiexec.hydra >/dev/null || continue
+    found+=(the_doctor_names_pmi a_failing_program_ends_the_job_with_its_status
+      a_program_that_leaves_mpi_too_early_fails_the_job
+      a_program_that_closes_all_descriptors_ends_well
+      a_second_command_of_a_rank_is_refused)
+  elif [ $name = openmpi ]; then
     command -v mpirun.openmpi >/dev/null || continue
     found+=(the_number_of_ranks_is_asked_for)
   elif slurm_begin machines; then
@@ -270,17 +363,14 @@ for name in openmpi slurm; do
     sed 's/^/#   /' "$slurm"/*.log 2>/dev/null | tail -n 5
     continue
   fi
-  for case in one_ranks_file two_jobs_at_once programs_one_after_the_other \
-    programs_of_mpi secrets a_missing_rank_is_named \
-    a_failing_program_ends_the_job a_lost_server_is_an_error \
-    a_missing_library_is_an_error networks_that_look_alike_are_told_apart \
-    the_doctor_says_how_the_ranks_would_meet; do
+  [ $name = mpich ] && cases_of=$common || cases_of="$common $pmix"
+  for case in $cases_of; do
     eval "${case}_of_$name() { $case $name; }"
     found+=("${case}_of_$name")
   done
 done
 if [ ${#found[@]} -eq 0 ]; then
-  echo '1..0 # SKIP needs openmpi-bin or slurm-wlm'
+  echo '1..0 # SKIP needs openmpi-bin, mpich or slurm-wlm'
   exit 0
 fi
 cases "${found[@]}"
