@@ -79,9 +79,29 @@ the_launcher_is_named() {
 }
 the_rendezvous_is_checked() {
   SUNDOG_RENDEZVOUS=file:/a/b run 0 "$sundog" doctor --device host
-  says out 'ok    rendezvous: file:/a/b'
+  says out 'ok    rendezvous: file:/a/b, as SUNDOG_RENDEZVOUS says'
   SUNDOG_RENDEZVOUS=/a/b run 1 "$sundog" doctor --device host
   says out 'fail  rendezvous: '
+  RANK=1 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 run 0 "$sundog" doctor --device host
+  says out 'ok    rendezvous: file:/'
+  says out ', on this machine'
+  RANK=0 WORLD_SIZE=1 run 0 "$sundog" doctor --device host
+  says out 'ok    rendezvous: none for one rank; file:/'
+}
+# What `sundog exec` would refuse, the doctor refuses.
+ranks_that_cannot_meet_fail() {
+  RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 run 1 "$sundog" doctor --device host
+  says out 'fail  rendezvous: SDG-200'
+  says out '2 of the 4 ranks are on this machine (LOCAL_WORLD_SIZE)'
+  lacks out SUNDOG_RENDEZVOUS=file
+  SUNDOG_RENDEZVOUS=tcp://127.0.0.1:29400 RANK=1 WORLD_SIZE=2 run 1 \
+    "$sundog" doctor --device host
+  says out 'fail  rendezvous: SDG-207'
+  says out 'export SUNDOG_SECRET='
+  # A left-over PMI_FD is no socket.
+  PMI_FD=0 PMI_RANK=1 PMI_SIZE=4 MPI_LOCALNRANKS=2 run 1 "$sundog" doctor \
+    --device host </dev/null
+  says out 'fail  rendezvous: SDG-200'
 }
 low_limits_are_warned_of() {
   ulimit -n 200
@@ -128,5 +148,6 @@ damaged_programs_are_read_safely() {
 cases a_sound_machine_passes a_library_that_cannot_be_loaded_fails \
   an_old_nccl_fails a_missing_helper_fails a_library_that_is_not_preloaded_fails \
   faulty_options_fail the_launcher_is_named the_rendezvous_is_checked \
+  ranks_that_cannot_meet_fail \
   low_limits_are_warned_of programs_that_cannot_be_reached_fail \
   damaged_programs_are_read_safely

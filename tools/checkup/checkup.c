@@ -16,6 +16,7 @@
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/launcher.h"
 #include "src/bootstrap/rendezvous.h"
+#include "src/bootstrap/secret.h"
 #include "tools/launch/folder.h"
 #include "tools/meeting/client.h"
 #include "tools/meeting/meeting.h"
@@ -143,53 +144,80 @@ static bool launcher_check(checkup_t *checkup) {
   return true;
 }
 
-static sdg_status_t place_check(checkup_t *checkup, bool launcher,
-                                const char *pmix) {
-  const char *given = sdg_options_get()->rendezvous, *path;
-  char place[PATH_MAX];
-  meeting_way_t way = *given ? MEETING_GIVEN : MEETING_FOLDER;
-  client_t client;
+static sdg_status_t given_check(checkup_t *checkup) {
+  const sdg_options_t *options = sdg_options_get();
+  const char *given = options->rendezvous, *path;
   sdg_meeting_point_t point;
-  if (launcher)
-    SDG_TRY(meeting_way_find(&way));
-  if (*given) {
-    if (sdg_rendezvous_is_tcp(given))
-      SDG_TRY(sdg_address_find(given, &point));
-    else
-      SDG_TRY(sdg_rendezvous_path(given, &path));
-    checkup_say(checkup, CHECKUP_OK, "rendezvous", "%s", given);
-    return SDG_OK;
+  sdg_secret_t secret;
+  if (sdg_rendezvous_is_tcp(given)) {
+    SDG_TRY(sdg_address_find(given, &point));
+    SDG_TRY(sdg_secret_find(options->secret, options->secret_file, &secret));
+  } else {
+    SDG_TRY(sdg_rendezvous_path(given, &path));
   }
+  checkup_say(checkup, CHECKUP_OK, "rendezvous",
+              "%s, as SUNDOG_RENDEZVOUS says", given);
+  return SDG_OK;
+}
+
+// Says in which way the ranks would meet.
+static sdg_status_t place_check(checkup_t *checkup, meeting_way_t way,
+                                const char *pmix) {
+  char place[PATH_MAX];
+  client_t client;
+  if (*sdg_options_get()->rendezvous)
+    return given_check(checkup);
   if (way == MEETING_PMI) {
     checkup_say(checkup, CHECKUP_OK, "rendezvous",
                 "by the launcher's PMI (PMI_FD=%s); its server is not asked",
                 sdg_launcher_value("PMI_FD"));
     return SDG_OK;
   }
-  if (way != MEETING_PMIX) {
-    SDG_TRY(sdg_rendezvous_default(place, sizeof place));
-    checkup_say(checkup, CHECKUP_OK, "rendezvous", "%s", place);
+  if (way == MEETING_PMIX) {
+    if (!client_library(pmix, &client))
+      return sdg_fail(SDG_E_PMIX, "%s", client.text);
+    checkup_say(checkup, CHECKUP_OK, "rendezvous",
+                "by PMIx %s (%s), job %s; its server is not asked",
+                client.version, client.library,
+                sdg_launcher_value("PMIX_NAMESPACE"));
     return SDG_OK;
   }
-  if (!client_library(pmix, &client))
-    return sdg_fail(SDG_E_PMIX, "%s", client.text);
+  SDG_TRY(sdg_rendezvous_default(place, sizeof place));
   checkup_say(checkup, CHECKUP_OK, "rendezvous",
-              "by PMIx %s (%s), job %s; its server is not asked",
-              client.version, client.library,
-              sdg_launcher_value("PMIX_NAMESPACE"));
+              way == MEETING_ALONE ? "none for one rank; %s for ranks on this "
+                                     "machine"
+                                   : "%s, on this machine",
+              place);
   return SDG_OK;
+}
+
+static const char *place_remedy(sdg_status_t status) {
+  int rank, size, local_rank;
+  const char *name;
+  if (status == SDG_E_PMIX)
+    return "install libpmix2, or put libpmix.so.2 into LD_LIBRARY_PATH";
+  if (status == SDG_E_SECRET)
+    return "export SUNDOG_SECRET=$(openssl rand -hex 32), once for all ranks";
+  // The message has the remedy.
+  if (sdg_rank_detect(&rank, &size, &local_rank, &name) == SDG_OK &&
+      sdg_launcher_spread(size, &name) == SDG_SPREAD_SEVERAL)
+    return NULL;
+  return "set SUNDOG_RENDEZVOUS=file:/PATH, in a folder of your own with mode "
+         "0700, if all ranks are on one machine";
 }
 
 void checkup_ranks(checkup_t *checkup, const char *pmix) {
   char folder[PATH_MAX];
-  sdg_status_t status = place_check(checkup, launcher_check(checkup), pmix);
+  meeting_way_t way = MEETING_ALONE;
+  sdg_status_t status =
+      launcher_check(checkup) ? meeting_way_find(&way) : SDG_OK;
+  if (status == SDG_OK)
+    status = place_check(checkup, way, pmix);
   if (status != SDG_OK) {
     checkup_say(checkup, CHECKUP_FAIL, "rendezvous", "%s", sdg_last_error());
-    checkup_remedy(
-        status == SDG_E_PMIX
-            ? "install libpmix2, or put libpmix.so.2 into LD_LIBRARY_PATH"
-            : "set SUNDOG_RENDEZVOUS=file:/PATH, in a folder of your own with "
-              "mode 0700, if all ranks are on one machine");
+    const char *remedy = place_remedy(status);
+    if (remedy)
+      checkup_remedy(remedy);
   }
   if (folder_create(folder, sizeof folder) == SDG_OK) {
     folder_remove(folder);
