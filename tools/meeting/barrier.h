@@ -9,14 +9,18 @@
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/secret.h"
 
+/* A machine with containers may have many bridges. */
+enum { BARRIER_ADDRESSES = 24 };
+
 /* Addresses of a machine, in the order of preference. */
 typedef struct barrier_place {
-  sdg_address_t address[SDG_ADDRESSES_MAX];
+  sdg_address_t address[BARRIER_ADDRESSES];
   int count;
 } barrier_place_t;
 
-/* Lists the addresses of this machine's networks with this port; that of the
- * loopback if it has no network. */
+/* Lists the addresses of this machine's networks with this port, those first
+ * whose wire is connected, IPv4 before IPv6; that of the loopback if it has no
+ * network. */
 void barrier_place_find(uint16_t port, barrier_place_t *out_place);
 
 /* Rank 0: waits at `listener` until every other rank has come, then releases

@@ -78,7 +78,7 @@ typedef struct journey {
   const sdg_secret_t *secret;
   double timeout_s;
   sdg_stopwatch_t watch;
-  attempt_t attempt[SDG_ADDRESSES_MAX];
+  attempt_t attempt[BARRIER_ADDRESSES];
   bool warned;
 } journey_t;
 
@@ -108,7 +108,7 @@ static sdg_status_t rank0_reach(journey_t *journey, int *out_reached) {
   int count = journey->place->count;
   char text[512] = "";
   for (;;) {
-    struct pollfd polls[SDG_ADDRESSES_MAX];
+    struct pollfd polls[BARRIER_ADDRESSES];
     double now_s = sdg_stopwatch_read(&journey->watch);
     if (now_s >= journey->timeout_s) {
       journey_text(journey, text, sizeof text);

@@ -22,29 +22,37 @@ enum {
   WARNING_SECONDS = 30,
 };
 
-static bool address_takes(const struct ifaddrs *one, int family) {
+// `running`: whether its wire is connected.
+static bool address_takes(const struct ifaddrs *one, int family, bool running) {
   const struct sockaddr_in6 *six = (const void *)one->ifa_addr;
   return one->ifa_addr && one->ifa_addr->sa_family == family &&
          (one->ifa_flags & IFF_UP) && !(one->ifa_flags & IFF_LOOPBACK) &&
+         !(one->ifa_flags & IFF_RUNNING) == !running &&
          (family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr));
 }
 
+static void addresses_take(const struct ifaddrs *all, int family, bool running,
+                           uint16_t port, barrier_place_t *place) {
+  for (const struct ifaddrs *one = all; one; one = one->ifa_next) {
+    if (!address_takes(one, family, running) ||
+        place->count == BARRIER_ADDRESSES)
+      continue;
+    sdg_address_t *to = &place->address[place->count++];
+    memcpy(to, one->ifa_addr,
+           family == AF_INET ? sizeof to->v4 : sizeof to->v6);
+    sdg_address_set_port(to, port);
+  }
+}
+
 void barrier_place_find(uint16_t port, barrier_place_t *out_place) {
-  static const int families[] = {AF_INET, AF_INET6};
   struct ifaddrs *all = NULL;
   memset(out_place, 0, sizeof *out_place);
   if (getifaddrs(&all) != 0)
     all = NULL;
-  for (int f = 0; f < 2; f++)
-    for (struct ifaddrs *one = all; one; one = one->ifa_next) {
-      if (!address_takes(one, families[f]) ||
-          out_place->count == SDG_ADDRESSES_MAX)
-        continue;
-      sdg_address_t *to = &out_place->address[out_place->count++];
-      memcpy(to, one->ifa_addr,
-             families[f] == AF_INET ? sizeof to->v4 : sizeof to->v6);
-      sdg_address_set_port(to, port);
-    }
+  for (int idle = 0; idle < 2; idle++) {
+    addresses_take(all, AF_INET, !idle, port, out_place);
+    addresses_take(all, AF_INET6, !idle, port, out_place);
+  }
   freeifaddrs(all);
   if (out_place->count > 0)
     return;
@@ -132,7 +140,7 @@ static void guest_judge(barrier_t *barrier, guest_t *guest) {
   guest->known = true;
   barrier->here[arrival->rank] = true;
   barrier->known++;
-  if (arrival->local || arrival->reached >= SDG_ADDRESSES_MAX)
+  if (arrival->local || arrival->reached >= BARRIER_ADDRESSES)
     return;
   if (barrier->reached < 0)
     barrier->reached = (int)arrival->reached;
@@ -214,7 +222,13 @@ static sdg_status_t guests_serve(barrier_t *barrier, int listener,
     for (int i = 0; i < barrier->guests; i++)
       polls[i] = (struct pollfd){.fd = barrier->guest[i].fd, .events = POLLIN};
     polls[barrier->guests] = (struct pollfd){.fd = listener, .events = POLLIN};
-    if (poll(polls, (nfds_t)barrier->guests + 1, 50) < 0)
+    int ready = poll(polls, (nfds_t)barrier->guests + 1, 50);
+    if (ready < 0 && errno == EINVAL)
+      return sdg_fail(SDG_E_RENDEZVOUS,
+                      "rank 0 may not open the %d descriptors that %d ranks "
+                      "take (ulimit -n)",
+                      barrier->guests, barrier->size);
+    if (ready < 0)
       continue;
     for (int i = 0; i < barrier->guests; i++) {
       guest_t *guest = &barrier->guest[i];

@@ -72,10 +72,14 @@ static sdg_status_t invitation_write(invitation_t *invitation, char *out,
   barrier_place_find((uint16_t)invitation->port, &invitation->place);
   size_t used = (size_t)snprintf(out, bytes, "sundog1 %u %s", invitation->port,
                                  invitation->secret);
-  for (int i = 0; i < invitation->place.count; i++)
-    used += (size_t)snprintf(
-        out + used, bytes - used, " %s",
-        sdg_address_text(&invitation->place.address[i], at, sizeof at));
+  for (int i = 0; i < invitation->place.count; i++) {
+    sdg_address_text(&invitation->place.address[i], at, sizeof at);
+    if (used + strlen(at) + 2 > bytes) {
+      invitation->place.count = i;
+      break;
+    }
+    used += (size_t)snprintf(out + used, bytes - used, " %s", at);
+  }
   return SDG_OK;
 }
 
@@ -91,7 +95,7 @@ static sdg_status_t invitation_read(char *text, invitation_t *out) {
   word = strtok_r(NULL, " ", &rest);
   snprintf(out->secret, sizeof out->secret, "%s", word ? word : "");
   while ((word = strtok_r(NULL, " ", &rest)) &&
-         out->place.count < SDG_ADDRESSES_MAX) {
+         out->place.count < BARRIER_ADDRESSES) {
     snprintf(place, sizeof place, "tcp://%s", word);
     SDG_TRY(sdg_address_find(place, &point));
     out->place.address[out->place.count++] = point.address[0];
@@ -142,10 +146,12 @@ static void note_write(const client_t *client) {
   int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
     return;
-  dprintf(fd, "%d %d %d %d %d %s", client->rank, client->size,
-          client->local_rank, client->local_size, client->machines,
-          client->text);
-  close(fd);
+  int n = dprintf(fd, "%d %d %d %d %d %s", client->rank, client->size,
+                  client->local_rank, client->local_size, client->machines,
+                  client->text);
+  // Half of it would mislead.
+  if (n < (int)strlen(client->text) || close(fd) != 0)
+    (void)unlink(path);
 }
 
 // ---- the meeting ------------------------------------------------------------

@@ -33,6 +33,10 @@ hosts_begin() {
       sleep 0.01
     done
   done
+  wire_begin
+}
+# The wire between the machines.
+wire_begin() {
   ip link add sundog0 netns "${holder[0]}" type veth peer name sundog0 \
     netns "${holder[1]}" 2>/dev/null || return 1
   for i in 0 1; do

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +114,18 @@ START_TEST(strangers_and_ranks_that_are_not_of_the_job_do_no_harm) {
 }
 END_TEST
 
+START_TEST(too_few_descriptors_are_reported_at_once) {
+  bool same;
+  int reached;
+  begin();
+  const struct rlimit few = {64, 64};
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+  ck_assert_uint_eq(barrier_serve(listener, &secret, 60, 20, &reached, &same),
+                    SDG_E_RENDEZVOUS);
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "ulimit -n"));
+}
+END_TEST
+
 START_TEST(a_port_that_is_kept_can_be_listened_at) {
   uint16_t port = 0, same_port = 0, third = 0;
   int kept = sdg_address_reserve(0, &port);
@@ -137,6 +150,7 @@ int main(void) {
   tcase_add_test(cases, a_missing_rank_is_named_everywhere);
   tcase_add_test(cases, only_who_knows_the_secret_counts);
   tcase_add_test(cases, strangers_and_ranks_that_are_not_of_the_job_do_no_harm);
+  tcase_add_test(cases, too_few_descriptors_are_reported_at_once);
   tcase_add_test(cases, a_port_that_is_kept_can_be_listened_at);
   suite_add_tcase(suite, cases);
   return harness_run(suite);

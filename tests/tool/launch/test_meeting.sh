@@ -318,6 +318,23 @@ a_program_that_closes_all_descriptors_ends_well() {
   run 0 mpich "$sundog" exec "${split[@]}" -- sh -c \
     "python3 program; $matched"
 }
+# Bridges of containers are up, too, and a machine may have many.
+many_bridges_do_not_hide_the_network() {
+  local i status=0
+  on 0 ip link delete sundog0
+  for i in {1..9}; do
+    on 0 ip link add bridge$i type bridge
+    on 0 ip address add 172.17.$i.1/24 dev bridge$i
+    on 0 ip link set bridge$i up
+  done
+  wire_begin
+  network_wait
+  SUNDOG_TIMEOUT=10 run 0 mpich "$sundog" exec "${split[@]}" -- \
+    sh -c "echo at \$SUNDOG_RENDEZVOUS; $matched" || status=$?
+  for i in {1..9}; do on 0 ip link delete bridge$i; done
+  [ $status = 0 ]
+  lines 4 'at tcp://192.0.2.1:'
+}
 a_second_command_of_a_rank_is_refused() {
   local status=0
   echo "$matched" >first
@@ -351,6 +368,7 @@ for name in mpich openmpi slurm; do
     found+=(the_doctor_names_pmi a_failing_program_ends_the_job_with_its_status
       a_program_that_leaves_mpi_too_early_fails_the_job
       a_program_that_closes_all_descriptors_ends_well
+      many_bridges_do_not_hide_the_network
       a_second_command_of_a_rank_is_refused)
   elif [ $name = openmpi ]; then
     command -v mpirun.openmpi >/dev/null || continue
