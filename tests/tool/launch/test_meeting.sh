@@ -130,6 +130,16 @@ END
     lines 4 'sum 10'
   done
 }
+# On a busy machine Open MPI's servers took the helper's end for a failure: they
+# note that a client has left only after they have told it so.
+servers_that_are_late_count_right() {
+  mkdir launcher
+  "${CC:-cc}" -D_GNU_SOURCE -shared -fPIC "$here/late.c" -o late.so
+  printf '%s\n' "python3 '$here/sums.py' openmpi || exit" "$matched" >program
+  LD_PRELOAD=$PWD/late.so run 0 openmpi env -u LD_PRELOAD "$sundog" exec \
+    "${split[@]}" -- sh program
+  lines 4 'sum 10'
+}
 # Each job has a secret of its own, and no command line holds it.
 secrets() {
   mkdir launcher
@@ -372,7 +382,7 @@ for name in mpich openmpi slurm; do
       a_second_command_of_a_rank_is_refused)
   elif [ $name = openmpi ]; then
     command -v mpirun.openmpi >/dev/null || continue
-    found+=(the_number_of_ranks_is_asked_for)
+    found+=(the_number_of_ranks_is_asked_for servers_that_are_late_count_right)
   elif slurm_begin machines; then
     found+=(without_pmix_nothing_is_started
       numbers_of_torchrun_are_not_asked_for)
