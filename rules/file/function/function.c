@@ -284,7 +284,10 @@ static sdg_status_t function_check(const sdg_location_t *location,
   }
   if (!writes)
     return sdg_location_fail(location, SDG_E_RULES_VALUE,
-                             "'%s' writes no tensor", function->name);
+                             "'%s' writes no tensor and returns no result: say "
+                             "which arguments are 'out' or 'inout', or "
+                             "'result = sum return double'",
+                             function->name);
   for (int a = 0; a < function->arguments; a++)
     if ((function->argument[a].use == SDG_ARGUMENT_OUT ||
          function->argument[a].use == SDG_ARGUMENT_INOUT) &&

@@ -104,7 +104,8 @@ int main(int argc, char **argv) {
                 is("time") && odd ? 0.2 : 0.1);
     wave_force(w, 0, &zero, &rows, &columns, 0.01f);
     wave_energy(w, rows, columns, &total, &largest);
-    fprintf(stderr, "%.4f %.4f\n", total, largest);
+    fprintf(stderr, "%.4f %.4f %.4f\n", total, largest,
+            wave_total(w, rows, columns));
     swap(&v, &w), swap(&u, &v);
     wave_rotate(f, u, w, rows, columns);
     swap(&u, &w);

@@ -43,6 +43,14 @@ void wave_energy(const float *u, int rows, int columns, double *total,
     }
 }
 
+double wave_total(const float *u, int rows, int columns) {
+  double total = 0;
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++)
+      total += (double)AT(u, i, j);
+  return total;
+}
+
 void wave_rotate(const double *f, const float *u, float *w, long rows,
                  long columns) {
   for (long i = 0; i < rows; i++)

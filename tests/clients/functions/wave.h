@@ -17,6 +17,8 @@ void wave_force(float *w, int row0, const int *column0, const int *rows,
 /* The sum and the largest of squares. */
 void wave_energy(const float *u, int rows, int columns, double *total,
                  double *largest);
+/* Returns the sum of all values, and writes nothing. */
+double wave_total(const float *u, int rows, int columns);
 /* w[i] = f[i] u[i + 2] + u[.., j - 1] / 2, periodic. f: [rows] */
 void wave_rotate(const double *f, const float *u, float *w, long rows,
                  long columns);

@@ -311,6 +311,20 @@ START_TEST(a_result_by_its_value_has_a_type) {
 }
 END_TEST
 
+START_TEST(a_function_writes_or_returns_something) {
+  static const char body[] =
+      "[function f]\narguments = in u, int rows\ntensor = u: float [rows]\n"
+      "dims = H\nreach = 0\nstream = none\n%s" SPLIT;
+  sdg_rules_t rules;
+  char text[256];
+  snprintf(text, sizeof text, body, "");
+  ck_assert_int_eq((int)text_load(text, &rules), SDG_E_RULES_VALUE);
+  snprintf(text, sizeof text, body, "result = sum return double\n");
+  ck_assert_int_eq((int)text_load(text, &rules), 0);
+  sdg_rules_fini(&rules);
+}
+END_TEST
+
 // Ghosts need room for what the function sees, on the sides that it sees.
 START_TEST(ghosts_have_room_for_the_reach) {
   static const struct {
@@ -433,6 +447,7 @@ int main(void) {
   tcase_add_test(cases, a_fault_is_named);
   tcase_add_test(cases, what_is_updated_in_place_needs_a_copy);
   tcase_add_test(cases, a_result_by_its_value_has_a_type);
+  tcase_add_test(cases, a_function_writes_or_returns_something);
   tcase_add_test(cases, ghosts_have_room_for_the_reach);
   tcase_add_test(cases,
                  what_lacks_a_split_dimension_is_written_by_who_sees_all);
