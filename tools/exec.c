@@ -156,7 +156,7 @@ static sdg_status_t report_check(const single_t *single) {
                     "call `sundog report FOLDER -o %s` when the ranks have "
                     "ended",
                     single->size, single->report);
-  return output_check(single->report);
+  return output_check(sdg_options_get()->record, single->report);
 }
 
 static sdg_status_t rank_find(single_t *single) {
@@ -282,8 +282,9 @@ static int program_run(single_t *single) {
         report_read(single->folder, own, launch->asked, launch->streams.whole,
                     false) != SDG_OK)
       exit_status = COMMAND_FAILED;
-    if (single->report && output_write(single->record, OUTPUT_PAGE,
-                                       OUTPUT_EVENTS, single->report) != SDG_OK)
+    if (single->report &&
+        output_write(single->record, OUTPUT_PAGE, OUTPUT_EVENTS, single->report,
+                     false) != SDG_OK)
       exit_status = exit_status ? exit_status : COMMAND_FAILED;
     if (exit_status != 0 && single->rank == 0)
       program_advise(*launch->program);

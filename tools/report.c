@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "tools/command.h"
 #include "tools/report/output.h"
@@ -79,15 +80,25 @@ const struct argp report_argp = {
            "  sundog report kept --json | jq .kinds\n"
            "  sundog report kept --trace trace.json"};
 
+static bool same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+         x.st_ino == y.st_ino && S_ISREG(x.st_mode);
+}
+
 int command_report(int argc, char **argv) {
   report_t report = {.events = OUTPUT_EVENTS};
   char path[PATH_MAX];
   argp_parse(&report_argp, argc, argv, 0, NULL, &report);
   if (report.trace) {
     sdg_status_t status =
-        output_write(report.folder, OUTPUT_TRACE, 0, report.trace);
+        output_write(report.folder, OUTPUT_TRACE, 0, report.trace, true);
     if (status != SDG_OK || (!report.output && report.form == OUTPUT_PAGE))
       return command_exit(status);
+    if (report.output && same_file(report.trace, report.output))
+      return command_exit(sdg_fail(SDG_E_OVERWRITE,
+                                   "--trace and --output name one file, %s",
+                                   report.output));
   }
   const char *output = report.output;
   if (!output && report.form == OUTPUT_JSON) {
@@ -96,8 +107,8 @@ int command_report(int argc, char **argv) {
     snprintf(path, sizeof path, "%s/report.html", report.folder);
     output = path;
   }
-  sdg_status_t status =
-      output_write(report.folder, report.form, report.events, output);
+  sdg_status_t status = output_write(report.folder, report.form, report.events,
+                                     output, !report.trace);
   if (status == SDG_OK && !report.output && report.form == OUTPUT_PAGE)
     printf("%s\n", output);
   return command_exit(status);

@@ -194,7 +194,7 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
                   run->verbose) != SDG_OK)
     status = COMMAND_FAILED;
   if (run->report && output_write(run->record, OUTPUT_PAGE, OUTPUT_EVENTS,
-                                  run->report) != SDG_OK)
+                                  run->report, false) != SDG_OK)
     status = status ? status : COMMAND_FAILED;
   if (status != 0)
     program_advise(*run->launch.program);
@@ -258,7 +258,8 @@ int command_run(int argc, char **argv) {
   signals_survive();
   ranks_signals(&set);
   sigprocmask(SIG_BLOCK, &set, &mask);
-  if (run.report && output_check(run.report) != SDG_OK)
+  if (run.report &&
+      output_check(sdg_options_get()->record, run.report) != SDG_OK)
     return COMMAND_FAILED;
   if (folder_create(run.folder, sizeof run.folder) != SDG_OK)
     return COMMAND_FAILED;

@@ -263,6 +263,11 @@ static void row_write(FILE *file, const sdg_report_row_t *row,
 // The file of this process; a later process that is the same rank has another
 // one.
 static char own_path[4096];
+static int own_number;
+
+int sdg_report_process(void) {
+  return own_number;
+}
 
 void sdg_report_begin(void) {
   const char *folder = sdg_options_get()->report;
@@ -277,6 +282,7 @@ void sdg_report_begin(void) {
       snprintf(own_path, sizeof own_path, "%s/rank-%d-%d.json", folder, rank,
                number);
     file = open(own_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    own_number = number;
     if (file >= 0)
       close(file);
     else if (errno != EEXIST)
@@ -294,10 +300,11 @@ static void report_write(const char *path, size_t scratch_bytes) {
     return;
   }
   fprintf(file,
-          "{\"rank\":%d,\"matched\":%llu,\"refused\":%llu,\"in_full\":%llu,"
+          "{\"rank\":%d,\"pid\":%d,\"matched\":%llu,\"refused\":%llu,\"in_"
+          "full\":%llu,"
           "\"scratch_bytes\":%zu,"
           "\"compared\":{\"count\":%lld,\"bytes\":%lld,\"spent_ns\":%lld},",
-          rank, (unsigned long long)calls_tagged(),
+          rank, (int)getpid(), (unsigned long long)calls_tagged(),
           atomic_load(&refused) + sdg_job_failed(), atomic_load(&in_full),
           scratch_bytes, atomic_load(&compared.count),
           atomic_load(&compared.bytes), atomic_load(&compared.spent_ns));

@@ -75,6 +75,9 @@ bool sdg_report_near_wanted(void);
  * before. The file stays empty until sdg_report_write(), which is called at
  * exit. */
 void sdg_report_begin(void);
+/* The number of this process among those that were this rank in this run, one
+ * after the other, from 1; 0: not known. */
+int sdg_report_process(void);
 /* `scratch_bytes`: device memory that sundog allocated for itself. Writes the
  * same to <SUNDOG_RECORD>/totals-R.json, if that option is set. */
 void sdg_report_write(size_t scratch_bytes);

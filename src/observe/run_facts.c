@@ -12,6 +12,7 @@
 #include "src/base/options.h"
 #include "src/base/stopwatch.h"
 #include "src/job/job.h"
+#include "src/observe/report.h"
 
 enum { RULES_BYTES = 1 << 18, WORD_BYTES = 1 << 12 };
 
@@ -96,10 +97,10 @@ void sdg_run_facts_write(FILE *to) {
   clock_gettime(CLOCK_REALTIME, &now);
   uint64_t monotonic_ns = sdg_monotonic_ns();
   fprintf(to,
-          "{\"rank\":%d,\"size\":%d,\"pid\":%d,\"monotonic_ns\":%" PRIu64
-          ",\"realtime_ns\":%lld",
-          sdg_job_rank(), sdg_job_size(), (int)getpid(), monotonic_ns,
-          (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+          "{\"rank\":%d,\"size\":%d,\"pid\":%d,\"process\":%d,\"monotonic_ns\":"
+          "%" PRIu64 ",\"realtime_ns\":%lld",
+          sdg_job_rank(), sdg_job_size(), (int)getpid(), sdg_report_process(),
+          monotonic_ns, (long long)now.tv_sec * 1000000000 + now.tv_nsec);
   text_put(to, "host", host);
   text_put(to, "version", SUNDOG_VERSION);
   text_put(to, "folder", getcwd(folder, sizeof folder) ? folder : "");

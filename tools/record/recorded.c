@@ -314,6 +314,14 @@ static sdg_status_t rank_read(recorded_t *run, recorded_rank_t *rank,
     status = phases_read(run->folder, rank);
   snprintf(path, sizeof path, "%s/totals-%d.json", run->folder, rank->rank);
   rank->totals = json_load_file(path, 0, NULL);
+  const json_t *pid = json_object_get(rank->totals, "pid");
+  rank->strange =
+      rank->facts && pid &&
+      json_integer_value(pid) != recorded_number(rank->facts, "pid");
+  if (rank->strange) {
+    json_decref(rank->totals);
+    rank->totals = NULL;
+  }
   if (rank->totals && !bounds_totals(rank->totals)) {
     json_decref(rank->totals);
     rank->totals = NULL;
@@ -430,24 +438,47 @@ void recorded_fini(recorded_t *run) {
   free(run->folder);
 }
 
-void recorded_clear(const char *folder) {
+// rank-N, times-N and totals-N.json.
+static bool is_record(const char *name) {
   static const char *const stems[] = {"rank-", "times-", "totals-"};
+  for (size_t i = 0; i < sizeof stems / sizeof *stems; i++) {
+    size_t stem = strlen(stems[i]);
+    if (strncmp(name, stems[i], stem) != 0)
+      continue;
+    size_t digits = strspn(name + stem, "0123456789");
+    const char *rest = name + stem + digits;
+    if (digits > 0 && (!*rest || strcmp(rest, ".json") == 0))
+      return true;
+  }
+  return false;
+}
+
+void recorded_clear(const char *folder) {
   DIR *files = opendir(folder);
   struct dirent *entry;
-  while (files && (entry = readdir(files)))
-    for (size_t i = 0; i < sizeof stems / sizeof *stems; i++) {
-      size_t stem = strlen(stems[i]);
-      const char *rest = entry->d_name + stem;
-      if (strncmp(entry->d_name, stems[i], stem) != 0)
-        continue;
-      size_t digits = strspn(rest, "0123456789");
-      struct stat is;
-      if (digits > 0 &&
-          (!rest[digits] || strcmp(rest + digits, ".json") == 0) &&
-          fstatat(dirfd(files), entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 &&
-          S_ISREG(is.st_mode))
-        (void)unlinkat(dirfd(files), entry->d_name, 0);
-    }
+  while (files && (entry = readdir(files))) {
+    struct stat is;
+    if (is_record(entry->d_name) &&
+        fstatat(dirfd(files), entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(is.st_mode))
+      (void)unlinkat(dirfd(files), entry->d_name, 0);
+  }
   if (files)
     closedir(files);
+}
+
+bool recorded_owns(const char *folder, const char *path) {
+  char real[PATH_MAX];
+  struct stat in, here;
+  if (!realpath(path, real))
+    snprintf(real, sizeof real, "%s", path);
+  char *slash = strrchr(real, '/');
+  const char *name = slash ? slash + 1 : real;
+  if (!is_record(name))
+    return false;
+  if (slash)
+    *slash = '\0';
+  const char *parent = !slash ? "." : *real ? real : "/";
+  return stat(parent, &in) == 0 && stat(folder, &here) == 0 &&
+         in.st_dev == here.st_dev && in.st_ino == here.st_ino;
 }

@@ -59,6 +59,7 @@ typedef struct recorded_rank {
   int plan_room, call_room, phase_room;
   int64_t broken; /* lines that cannot be read */
   bool full;      /* later calls were not recorded */
+  bool strange;   /* there are totals, of another process: not in `totals` */
 } recorded_rank_t;
 
 /* One kind of call: an entry, a section of the rules and a strategy. */
@@ -84,6 +85,9 @@ void recorded_fini(recorded_t *run);
 /* Removes the record of an earlier run from the folder, so that a new one does
  * not mix with it. */
 void recorded_clear(const char *folder);
+
+/* Whether `path` names a file of a record in `folder`, which may not exist. */
+bool recorded_owns(const char *folder, const char *path);
 
 /* Returns the index of a kind, new or known; -1 if memory runs out. */
 int recorded_kind(recorded_t *run, const char *entry, const char *rule,

@@ -9,7 +9,149 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/base/log.h"
 #include "tools/report/options.h"
+
+// ---- what is wrong with the record
+// -------------------------------------------
+
+// Appends a text to a list that does not have it yet.
+static void warn(json_t *list, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void warn(json_t *list, const char *format, ...) {
+  char *text = NULL;
+  va_list args;
+  va_start(args, format);
+  int n = vasprintf(&text, format, args);
+  va_end(args);
+  if (n < 0)
+    return;
+  size_t index;
+  json_t *item;
+  bool known = false;
+  json_array_foreach(list, index, item) known |=
+      strcmp(json_string_value(item), text) == 0;
+  if (!known)
+    (void)json_array_append_new(list, json_string(text));
+  free(text);
+}
+
+static const char *option_of(const recorded_rank_t *rank, const char *name) {
+  size_t index;
+  json_t *option;
+  json_array_foreach(json_object_get(rank->facts, "options"), index, option) {
+    if (strcmp(recorded_text(option, "name"), name) == 0)
+      return recorded_text(option, "value");
+  }
+  return "";
+}
+
+static bool facts_differ(const recorded_rank_t *a, const recorded_rank_t *b,
+                         const char *name) {
+  const json_t *x = json_object_get(a->facts, name),
+               *y = json_object_get(b->facts, name);
+  return x && y && !json_equal(x, y);
+}
+
+// `sundog run` makes a rendezvous for each run. That of a launcher's ranks may
+// have another name on each machine.
+static bool runs_differ(const recorded_rank_t *a, const recorded_rank_t *b) {
+  static const char run[] = "sundog run", launch[] = "SUNDOG_LAUNCH";
+  if (facts_differ(a, b, "size") || facts_differ(a, b, "version") ||
+      facts_differ(a, b, "mesh") ||
+      strcmp(option_of(a, launch), option_of(b, launch)) != 0)
+    return true;
+  return strcmp(option_of(a, launch), run) == 0 &&
+         strcmp(option_of(a, "SUNDOG_RENDEZVOUS"),
+                option_of(b, "SUNDOG_RENDEZVOUS")) != 0;
+}
+
+// Queries that are answered from a plan, and transfers for other calls, which
+// have no section, are counted, and have no line of their own.
+static bool has_line(const char *rule, const char *strategy) {
+  return strcmp(rule, "-") != 0 && strcmp(strategy, "query") != 0;
+}
+
+// A call may be lost if a file was cut, or copied while the run wrote it.
+static void calls_check(json_t *faults, const recorded_t *run,
+                        const recorded_rank_t *rank) {
+  int64_t counted = 0, known = 0;
+  size_t index;
+  json_t *row;
+  if (rank->full || !rank->totals)
+    return;
+  json_array_foreach(json_object_get(rank->totals, "calls"), index, row) {
+    if (has_line(recorded_text(row, "rule"), recorded_text(row, "strategy")))
+      counted += recorded_number(row, "count");
+  }
+  for (int i = 0; i < rank->calls; i++) {
+    const recorded_kind_t *kind = &run->kind[rank->call[i].kind];
+    known += has_line(kind->rule, kind->strategy);
+  }
+  if (known < counted)
+    warn(faults,
+         "%" PRId64 " of the calls of rank %d are missing from its file",
+         counted - known, rank->rank);
+}
+
+static void rank_check(json_t *faults, const recorded_t *run,
+                       const recorded_rank_t *rank) {
+  int64_t process = recorded_number(rank->facts, "process");
+  if (runs_differ(&run->rank[0], rank))
+    warn(faults,
+         "ranks %d and %d are of different runs: record each run in a "
+         "folder of its own",
+         run->rank[0].rank, rank->rank);
+  if (rank->strange)
+    warn(faults,
+         "the totals of rank %d are those of another process, and are "
+         "left out: several runs wrote to this folder",
+         rank->rank);
+  else if (!rank->totals)
+    warn(faults,
+         "rank %d left no totals, because it is still running or did "
+         "not end by itself: its bytes are added up from its calls",
+         rank->rank);
+  if (process > 1)
+    warn(faults,
+         "rank %d had %" PRId64 " processes that made tagged calls, one "
+         "after the other: the record is that of the last one",
+         rank->rank, process);
+  if (rank->broken)
+    warn(faults, "%" PRId64 " lines of rank %d cannot be read", rank->broken,
+         rank->rank);
+  calls_check(faults, run, rank);
+}
+
+json_t *facts_faults(const recorded_t *run) {
+  json_t *faults = json_array();
+  const char *version = recorded_text(run->rank[0].facts, "version");
+  int phases = 0;
+  if (strcmp(version, SUNDOG_VERSION) != 0)
+    warn(faults, "recorded by sundog %s, and read by %s", version,
+         SUNDOG_VERSION);
+  if (run->found < run->ranks)
+    warn(faults, "the record has %d of %d ranks", run->found, run->ranks);
+  for (int r = 0; r < run->found; r++)
+    phases += run->rank[r].phases;
+  for (int r = 0; r < run->found; r++) {
+    const recorded_rank_t *rank = &run->rank[r];
+    rank_check(faults, run, rank);
+    if (phases > 0 && rank->phases == 0)
+      warn(faults, "rank %d left no times of its streams", rank->rank);
+  }
+  return faults;
+}
+
+void facts_faults_print(const char *name, const json_t *faults) {
+  size_t index;
+  json_t *text;
+  json_array_foreach(faults, index, text)
+      sdg_log("%s: %s", name, json_string_value(text));
+}
+
+// ---- what the run was
+// --------------------------------------------------------
 
 // Appends a text that a list does not have yet.
 static void list_add(json_t *list, const char *text) {
@@ -20,19 +162,6 @@ static void list_add(json_t *list, const char *text) {
       return;
   }
   (void)json_array_append_new(list, json_string(text));
-}
-
-static void warn(json_t *warnings, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void warn(json_t *warnings, const char *format, ...) {
-  char *text = NULL;
-  va_list args;
-  va_start(args, format);
-  int n = vasprintf(&text, format, args);
-  va_end(args);
-  if (n >= 0)
-    list_add(warnings, text);
-  free(n < 0 ? NULL : text);
 }
 
 static json_t *hosts_make(const recorded_t *run) {
@@ -96,10 +225,9 @@ static int64_t failed_calls(const recorded_rank_t *rank, const char **entry,
   return failed;
 }
 
-static json_t *warnings_make(const recorded_t *run) {
-  json_t *warnings = json_array();
-  if (run->found < run->ranks)
-    warn(warnings, "the record has %d of %d ranks", run->found, run->ranks);
+// Takes the faults of the record, and adds what the run itself did.
+static json_t *warnings_make(const recorded_t *run, json_t *faults) {
+  json_t *warnings = json_copy(faults);
   for (int r = 0; r < run->found; r++) {
     const recorded_rank_t *rank = &run->rank[r];
     const char *entry = "";
@@ -108,24 +236,11 @@ static json_t *warnings_make(const recorded_t *run) {
       warn(warnings,
            "%" PRId64 " calls of rank %d failed, the first of them %s", failed,
            rank->rank, entry);
-    if (!rank->totals)
-      warn(warnings,
-           "rank %d left no totals, because it did not end by itself: its "
-           "bytes are added up from the calls that it had written",
-           rank->rank);
-    if (strcmp(recorded_text(rank->facts, "version"),
-               recorded_text(run->rank[0].facts, "version")) != 0)
-      warn(warnings, "rank %d ran version %s of sundog, rank %d version %s",
-           rank->rank, recorded_text(rank->facts, "version"), run->rank[0].rank,
-           recorded_text(run->rank[0].facts, "version"));
     if (rank->full)
       warn(warnings,
            "rank %d recorded its first %d calls only (--record-max): times are "
            "those of these calls, bytes those of all",
            rank->rank, rank->calls);
-    if (rank->broken)
-      warn(warnings, "%" PRId64 " lines of rank %d cannot be read",
-           rank->broken, rank->rank);
     int64_t in_full = recorded_number(rank->totals, "in_full"),
             matched = recorded_number(rank->totals, "matched");
     if (in_full)
@@ -149,13 +264,13 @@ static json_t *began_make(const json_t *facts) {
 json_t *facts_make(const recorded_t *run) {
   const json_t *facts = run->rank[0].facts;
   json_t *command = json_object_get(facts, "command"),
-         *mesh = json_object_get(facts, "mesh");
-  return json_pack("{s:s,s:O,s:s,s:i,s:O,s:o,s:o,s:o,s:f,s:o,s:o,s:o}",
+         *mesh = json_object_get(facts, "mesh"), *faults = facts_faults(run);
+  return json_pack("{s:s,s:O,s:s,s:i,s:O,s:o,s:o,s:o,s:f,s:o,s:o,s:o,s:o}",
                    "version", recorded_text(facts, "version"), "command",
                    command, "folder", recorded_text(facts, "folder"), "ranks",
                    run->ranks, "mesh", mesh, "hosts", hosts_make(run),
                    "libraries", libraries_make(run), "began", began_make(facts),
                    "seconds", (double)(run->end_ns - run->begin_ns) / 1e9,
                    "options", options_make(run), "rules", rules_make(run),
-                   "warnings", warnings_make(run));
+                   "warnings", warnings_make(run, faults), "faults", faults);
 }

@@ -11,6 +11,7 @@
 
 #include "tools/program/setting.h"
 #include "tools/report/document.h"
+#include "tools/report/facts.h"
 #include "tools/report/trace.h"
 
 // tools/report/page.html, as it is before and after the place of the data.
@@ -59,7 +60,15 @@ static void file_remove(const char *path, bool filled) {
     (void)unlink(path);
 }
 
-sdg_status_t output_check(const char *path) {
+static sdg_status_t own_check(const char *folder, const char *path) {
+  return recorded_owns(folder, path)
+             ? sdg_fail(SDG_E_OVERWRITE, "%s is a file of the record %s", path,
+                        folder)
+             : SDG_OK;
+}
+
+sdg_status_t output_check(const char *folder, const char *path) {
+  SDG_TRY(own_check(folder, path));
   FILE *file = fopen(path, "ae");
   if (!file)
     return sdg_fail(SDG_E_FILE_IO, "%s: %s", path, strerror(errno));
@@ -100,12 +109,18 @@ static sdg_status_t run_write(const recorded_t *run, output_form_t form,
 }
 
 sdg_status_t output_write(const char *folder, output_form_t form,
-                          int64_t events, const char *path) {
+                          int64_t events, const char *path, bool says_faults) {
   recorded_t run;
+  SDG_TRY(own_check(folder, path));
   sdg_status_t status = recorded_read(folder, &run);
   if (status != SDG_OK) {
     file_remove(path, false);
     return status;
+  }
+  if (says_faults) {
+    json_t *faults = facts_faults(&run);
+    facts_faults_print(folder, faults);
+    json_decref(faults);
   }
   status = run_write(&run, form, events, path);
   recorded_fini(&run);

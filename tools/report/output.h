@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/base/status.h"
@@ -19,11 +20,13 @@ typedef enum output_form {
 } output_form_t;
 
 /* Reads the record in `folder` and writes its report to the file `path`, "-":
- * standard output. `events` is as in document_write(). A file that could not be
- * written completely, or has been empty, is removed. SDG_E_FILE_IO,
- * SDG_E_NO_MEMORY. */
+ * standard output. `events` is as in document_write(). `says_faults`: prints
+ * what the record lacks. A file that could not be written completely, or has
+ * been empty, is removed. SDG_E_FILE_IO, SDG_E_NO_MEMORY; SDG_E_OVERWRITE if
+ * the file is one of the record. */
 sdg_status_t output_write(const char *folder, output_form_t form,
-                          int64_t events, const char *path) SDG_MUST_CHECK;
+                          int64_t events, const char *path,
+                          bool says_faults) SDG_MUST_CHECK;
 
 /* Loads the report of a recorded run: `path` is the folder of its record, or a
  * page or JSON of output_write(). SDG_E_FILE_IO, SDG_E_NO_MEMORY. */
@@ -36,8 +39,9 @@ sdg_status_t output_load(const char *path, json_t **out) SDG_MUST_CHECK;
 sdg_status_t output_record_set(const char *report, const char *folder,
                                char out_record[PATH_MAX]) SDG_MUST_CHECK;
 
-/* Checks that the file `path` can be written, before a run whose report goes
- * there: makes an empty file if there is none. SDG_E_FILE_IO. */
-sdg_status_t output_check(const char *path) SDG_MUST_CHECK;
+/* Checks that the file `path` can be written, before a run that is recorded in
+ * `folder` and whose report goes there: makes an empty file if there is none.
+ * SDG_E_FILE_IO, SDG_E_OVERWRITE. */
+sdg_status_t output_check(const char *folder, const char *path) SDG_MUST_CHECK;
 
 #endif

@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Mistakes with records: a report says what its record lacks, does not overwrite
+# what it is made of.
+# shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
+. "$(dirname "$0")/../harness.sh"
+here=$(realpath -s "$(dirname "$0")") host=$(dirname "$(realpath "$3")")
+clients=$(realpath "$4")
+bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
+rmdir "$top/build/src/host/lib"
+ln -s "$host" "$top/build/src/host/lib"
+export OMP_NUM_THREADS=1
+solver=("$clients/shallow" --in 'level.{rank}.npy' --depth 'depth.{rank}.npy'
+  --out 'out.{rank}.npy' --order 4 --dx 2400 --dt 15 --friction 0)
+steps=(--steps 4)
+
+# recorded FOLDER RANKS WORDS...
+recorded() {
+  local folder=$1 ranks=$2
+  shift 2
+  run 0 "$sundog" run -n "$ranks" --device host --split H --view shard \
+    --record "$folder" "$@" -- "${solver[@]}" "${steps[@]}"
+}
+scene() { # RANKS
+  "$clients/scene" "$bathymetry" 91 120 .
+  for file in level depth; do run 0 "$sundog" split -n "$1" $file.npy; done
+}
+# warned TEXT WORDS...: the JSON of the folder `kept` has the warning, and the
+# command prints it.
+warned() {
+  run 0 "$sundog" report kept --json -o run.json
+  says err "$1"
+  python3 - "$1" <<'PY'
+import json, sys
+warnings = json.load(open("run.json"))["facts"]["warnings"]
+assert any(sys.argv[1] in text for text in warnings), warnings
+PY
+}
+
+a_record_that_is_whole_has_no_faults() {
+  scene 3
+  recorded kept 3
+  run 0 "$sundog" report kept
+  silent err
+  run 0 "$sundog" compare kept kept
+  silent err
+}
+what_a_record_lacks_is_said() {
+  local file
+  scene 3
+  recorded whole 3
+  for file in rank-1 times-1; do # cut at the end of a line
+    cp -r whole kept
+    head -n $(($(wc -l <whole/$file) / 2)) whole/$file >kept/$file
+    if [ $file = rank-1 ]; then
+      warned 'of the calls of rank 1 are missing from its file'
+    else
+      : >kept/$file
+      warned 'rank 1 left no times of its streams'
+      rm kept/$file
+      warned 'rank 1 left no times of its streams'
+    fi
+    rm -r kept
+  done
+  cp -r whole kept
+  rm kept/*-2*
+  warned 'the record has 2 of 3 ranks'
+}
+files_of_two_runs_are_told_apart() {
+  scene 3
+  recorded one 3
+  recorded two 3
+  cp -r one kept
+  cp two/rank-1 two/times-1 two/totals-1.json kept
+  run 74 "$sundog" report kept
+  says err 'records of several runs'
+  rm -r kept
+  # Two runs at the same time.
+  cp -r one kept
+  sed -i '1s|/sundog-run-[A-Za-z0-9]*/|/sundog-run-other/|' kept/rank-1
+  warned 'ranks 0 and 1 are of different runs'
+  rm -r kept
+  cp -r one kept
+  cp two/totals-2.json kept
+  warned 'the totals of rank 2 are those of another process'
+  rm -r kept
+  scene 2
+  recorded two 2
+  cp -r one kept
+  cp two/rank-1 kept
+  run 74 "$sundog" report kept
+  sed -i 's/"version":"[^"]*"/"version":"0.0.1"/' one/rank-?
+  rm -r kept
+  cp -r one kept
+  warned 'recorded by sundog 0.0.1'
+}
+a_rank_of_several_processes_is_said() {
+  scene 2
+  steps=(--steps 2)
+  # shellcheck disable=SC2016 # words of a shell
+  run 0 "$sundog" run -n 2 --device host --split H --view shard --record kept \
+    -- sh -c '"$@" && "$@"' sh "${solver[@]}" "${steps[@]}"
+  warned 'rank 0 had 2 processes that made tagged calls'
+}
+a_run_that_has_not_ended_is_said() {
+  scene 2
+  recorded kept 2
+  rm kept/totals-0.json
+  warned 'rank 0 left no totals, because it is still running or did not end by itself'
+}
+the_record_is_not_overwritten() {
+  local file
+  scene 2
+  recorded kept 2
+  ln -s kept/rank-1 link
+  for file in kept/rank-0 kept/times-1 kept/totals-0.json link; do
+    cp -r kept before
+    run 73 "$sundog" report kept -o $file
+    says err SDG-731
+    run 73 "$sundog" report kept --json -o $file
+    run 73 "$sundog" report kept --trace $file
+    run 73 "$sundog" report kept -o kept/../$file
+    diff -r kept before
+    rm -r before
+  done
+  run 73 "$sundog" report kept --trace same -o ./same
+  says err 'SDG-731'
+  # A run does not write its page over its record, either.
+  run 125 "$sundog" run -n 2 --device host --split H --view shard \
+    --record kept --report kept/rank-0 -- touch started
+  [ ! -e started ]
+}
+cases a_record_that_is_whole_has_no_faults what_a_record_lacks_is_said \
+  files_of_two_runs_are_told_apart a_rank_of_several_processes_is_said \
+  a_run_that_has_not_ended_is_said the_record_is_not_overwritten
