@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/log.h"
 #include "tools/command.h"
 #include "tools/record/recorded.h"
+#include "tools/report/facts.h"
 #include "tools/report/output.h"
 
 typedef struct compare {
@@ -126,8 +128,8 @@ static void row_add(struct libscols_table *table, const char *name,
   const double value[2] = {a, b};
   scols_line_set_data(line, 0, name);
   for (size_t side = 0; side < 2; side++) {
-    // A number of bytes, seconds or per cent.
-    if (strcmp(format, "bytes") == 0)
+    // A count, of bytes or ranks, seconds or per cent.
+    if (strcmp(format, "count") == 0)
       snprintf(text[side], sizeof text[side], "%.0f", value[side]);
     else if (strcmp(format, "seconds") == 0)
       snprintf(text[side], sizeof text[side], "%.3f", value[side]);
@@ -168,12 +170,14 @@ static void whole_print(json_t *const *report) {
     facts[side] = json_object_get(report[side], "facts");
     received[side] = json_object_get(report[side], "received");
   }
+  row_add(table, "ranks", "count", (double)recorded_number(facts[0], "ranks"),
+          (double)recorded_number(facts[1], "ranks"));
   row_add(table, "seconds", "seconds",
           json_number_value(json_object_get(facts[0], "seconds")),
           json_number_value(json_object_get(facts[1], "seconds")));
   row_add(table, "waiting", "share", wait_share(report[0]),
           wait_share(report[1]));
-  row_add(table, "received bytes", "bytes",
+  row_add(table, "received bytes", "count",
           ranks_sum(report[0], "received_bytes"),
           ranks_sum(report[1], "received_bytes"));
   for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
@@ -182,9 +186,9 @@ static void whole_print(json_t *const *report) {
            b = (double)recorded_number(received[1], causes[i]);
     snprintf(name, sizeof name, "  %s", causes[i]);
     if (a > 0 || b > 0)
-      row_add(table, name, "bytes", a, b);
+      row_add(table, name, "count", a, b);
   }
-  row_add(table, "sums' bytes", "bytes", ranks_sum(report[0], "sum_bytes"),
+  row_add(table, "sums' bytes", "count", ranks_sum(report[0], "sum_bytes"),
           ranks_sum(report[1], "sum_bytes"));
   scols_print_table(table);
   scols_unref_table(table);
@@ -216,6 +220,66 @@ static void kinds_print(const pairs_t *pairs) {
   scols_unref_table(table);
 }
 
+// ---- runs that do not compare ----------------------------------------------
+
+static char *words_join(const json_t *words) {
+  size_t index, bytes = 1, used = 0;
+  json_t *word;
+  json_array_foreach(words, index, word) bytes += json_string_length(word) + 1;
+  char *text = calloc(1, bytes);
+  json_array_foreach(words, index, word) if (text) used +=
+      (size_t)snprintf(text + used, bytes - used, "%s%s", index ? " " : "",
+                       json_string_value(word));
+  return text;
+}
+
+static const char *program_of(const json_t *facts) {
+  const char *path =
+      json_string_value(json_array_get(json_object_get(facts, "command"), 0));
+  const char *slash = path ? strrchr(path, '/') : NULL;
+  return slash ? slash + 1 : path ? path : "";
+}
+
+static void commands_check(const compare_t *compare, json_t *const *facts) {
+  const char *a = compare->path[0], *b = compare->path[1];
+  const json_t *words[2] = {json_object_get(facts[0], "command"),
+                            json_object_get(facts[1], "command")};
+  if (strcmp(program_of(facts[0]), program_of(facts[1])) != 0) {
+    sdg_log("%s and %s are of different programs: %s and %s", a, b,
+            program_of(facts[0]), program_of(facts[1]));
+  } else if (!json_equal(words[0], words[1])) {
+    char *text[2] = {words_join(words[0]), words_join(words[1])};
+    sdg_log("%s and %s are of different command lines: bytes and times compare "
+            "only if both did the same work: %s; %s",
+            a, b, text[0] ? text[0] : "", text[1] ? text[1] : "");
+    free(text[0]);
+    free(text[1]);
+  }
+}
+
+// Says what else changed than what is to be compared.
+static void differences_print(const compare_t *compare, json_t *const *report) {
+  const char *a = compare->path[0], *b = compare->path[1];
+  json_t *facts[2];
+  for (int side = 0; side < 2; side++) {
+    facts[side] = json_object_get(report[side], "facts");
+    facts_faults_print(compare->path[side], json_object_get(facts[side], "faults"));
+  }
+  commands_check(compare, facts);
+  if (recorded_number(facts[0], "ranks") != recorded_number(facts[1], "ranks"))
+    sdg_log("%s and %s are of %d and %d ranks", a, b,
+            (int)recorded_number(facts[0], "ranks"),
+            (int)recorded_number(facts[1], "ranks"));
+  if (!json_equal(json_object_get(facts[0], "hosts"),
+                  json_object_get(facts[1], "hosts")))
+    sdg_log("%s and %s ran on different machines: times do not compare", a, b);
+  if (strcmp(recorded_text(facts[0], "version"),
+             recorded_text(facts[1], "version")) != 0)
+    sdg_log("%s and %s were recorded by sundog %s and %s", a, b,
+            recorded_text(facts[0], "version"),
+            recorded_text(facts[1], "version"));
+}
+
 int command_compare(int argc, char **argv) {
   compare_t compare = {.paths = 0};
   json_t *report[2] = {NULL, NULL};
@@ -228,6 +292,7 @@ int command_compare(int argc, char **argv) {
     status = pairs_make(report, &pairs);
   if (status == SDG_OK) {
     scols_init_debug(0);
+    differences_print(&compare, report);
     whole_print(report);
     kinds_print(&pairs);
   }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Mistakes with records: a report says what its record lacks, does not overwrite
-# what it is made of.
+# what it is made of, and a comparison says that its runs do not compare.
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
 here=$(realpath -s "$(dirname "$0")") host=$(dirname "$(realpath "$3")")
@@ -65,6 +65,8 @@ what_a_record_lacks_is_said() {
   cp -r whole kept
   rm kept/*-2*
   warned 'the record has 2 of 3 ranks'
+  run 0 "$sundog" compare whole kept
+  says err 'kept: the record has 2 of 3 ranks'
 }
 files_of_two_runs_are_told_apart() {
   scene 3
@@ -130,6 +132,30 @@ the_record_is_not_overwritten() {
     --record kept --report kept/rank-0 -- touch started
   [ ! -e started ]
 }
+runs_that_do_not_compare_are_said() {
+  scene 3
+  recorded a 3
+  recorded b 3
+  scene 2
+  steps=(--steps 5)
+  recorded c 2
+  run 0 "$sundog" compare a b
+  silent err
+  grep -Eq '^ranks +3 +3 *$' out
+  run 0 "$sundog" compare a c
+  grep -Eq '^ranks +3 +2 *' out
+  says err 'a and c are of 3 and 2 ranks'
+  says err "a and c are of different command lines"
+  says err "--steps 5"
+  sed -i 's|"command":\["[^"]*"|"command":["/bin/other"|' b/rank-?
+  run 0 "$sundog" compare a b
+  says err "a and b are of different programs: "
+  sed -i 's|"host":"[^"]*"|"host":"elsewhere"|' a/rank-?
+  run 0 "$sundog" compare a b
+  says err "a and b ran on different machines"
+}
+
 cases a_record_that_is_whole_has_no_faults what_a_record_lacks_is_said \
   files_of_two_runs_are_told_apart a_rank_of_several_processes_is_said \
-  a_run_that_has_not_ended_is_said the_record_is_not_overwritten
+  a_run_that_has_not_ended_is_said the_record_is_not_overwritten \
+  runs_that_do_not_compare_are_said
