@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rules/place/place.h"
+#include "rules/step/uncut.h"
 #include "rules/vendor/vendor.h"
 #include "src/base/hash.h"
 #include "src/base/log.h"
@@ -25,6 +26,9 @@
 // not advance. At most KEPT_MAX descriptors are compared for one use.
 #define READY_S 2.0
 enum { KEPT_MAX = 256, TABLE_FIRST = 64 };
+// At most so many operands in pieces are looked at, until one of them tells
+// whether the ranks' inputs are pieces at all.
+enum { WATCHES = 8 };
 
 // ---- what is due -----------------------------------------------------------
 
@@ -40,6 +44,8 @@ typedef struct used {
 typedef struct uses {
   used_t *slot; // `room` of them, a power of two
   size_t room, count;
+  int watches; // how many pieces have said nothing; WATCHES: no more are
+               // watched
 } uses_t;
 static uses_t threads[SDG_CHANNEL_THREADS]; // by the thread's channel
 
@@ -60,7 +66,8 @@ static const used_t *use_find(const uses_t *uses, uint64_t key) {
 static void use_note(uses_t *uses, uint64_t key, const sdg_operand_t *operand) {
   if (2 * uses->count >= uses->room) {
     size_t room = uses->room ? 2 * uses->room : TABLE_FIRST;
-    uses_t grown = {calloc(room, sizeof *grown.slot), room, uses->count};
+    uses_t grown = {calloc(room, sizeof *grown.slot), room, uses->count,
+                    uses->watches};
     if (!grown.slot)
       return;
     for (size_t i = 0; i < uses->room; i++)
@@ -163,13 +170,38 @@ static sdg_common_t alike_of(const sdg_call_t *call, const sdg_op_t *op,
   return common;
 }
 
+// The first operand in pieces that can tell whether all pieces are the same.
+static void watch_plan(const sdg_call_t *call, const sdg_rules_t *rules,
+                       const sdg_tagging_t *tagging, sdg_compared_t *io) {
+  const uses_t *uses = &threads[sdg_channel_get()];
+  for (int i = 0; i < call->operands && uses->watches < WATCHES; i++) {
+    const sdg_placement_t *placement = &tagging->placement[i];
+    int dim, rank[SDG_RANKS_MAX];
+    if (io->due >> i & 1 || is_local(call, i, rules) ||
+        !sdg_uncut_can(call, i, placement, &dim))
+      continue;
+    sdg_common_t common = sdg_compare_common(call, tagging, i);
+    common.axes = sdg_placement_axes(placement);
+    uint64_t use = use_key(call, i, &common);
+    if (sdg_mesh_group(tagging->mesh, tagging->rank, common.axes, rank) < 2 ||
+        !is_new(uses, call, i, use))
+      continue;
+    io->due |= 1u << i;
+    io->common[i] = common;
+    io->use[i] = use;
+    io->watched = i;
+    io->watched_dim = dim;
+    return;
+  }
+}
+
 sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_op_t *op,
                               const sdg_rules_t *rules,
                               const sdg_tagging_t *tagging,
                               sdg_compared_t **out) {
   const uses_t *uses = &threads[sdg_channel_get()];
   bool always = sdg_options_comparing() == SDG_COMPARING_ALWAYS;
-  sdg_compared_t found = {.due = 0};
+  sdg_compared_t found = {.due = 0, .watched = -1};
   *out = NULL;
   if (sdg_options_comparing() == SDG_COMPARING_OFF ||
       sdg_job_group()->count < 2 ||
@@ -181,6 +213,7 @@ sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_op_t *op,
     if (found.common[i].axes && (always || is_new(uses, call, i, found.use[i])))
       found.due |= 1u << i;
   }
+  watch_plan(call, rules, tagging, &found);
   if (!found.due)
     return SDG_OK;
   SDG_TRY(SDG_ALLOCATE(*out, 1, "a cached plan"));
@@ -220,8 +253,12 @@ static sdg_status_t digests_make(const sdg_call_t *call,
     sdg_layout_t layout = sdg_operand_layout(operand);
     memcpy(layout.extent, compared->common[i].extent, sizeof layout.extent);
     bool can;
-    SDG_TRY(sdg_tensor_digest(operand->data, &layout, stream, &can, &out->of[i],
-                              out_bytes));
+    if (i == compared->watched)
+      SDG_TRY(sdg_uncut_digest(operand, compared->watched_dim, stream, &can,
+                               &out->of[i], out_bytes));
+    else
+      SDG_TRY(sdg_tensor_digest(operand->data, &layout, stream, &can,
+                                &out->of[i], out_bytes));
     out->read |= (unsigned)can << i;
   }
   return SDG_OK;
@@ -294,7 +331,7 @@ static sdg_status_t judge(const sdg_call_t *call, const sdg_digests_t *all,
   bool copies = sdg_options_get()->parameters == SDG_PARAMETERS_RANK0;
   int first = -1, at = 0, others = -1;
   for (int i = 0; i < call->operands; i++) {
-    int rank = compared->due >> i & 1
+    int rank = compared->due >> i & 1 && i != compared->watched
                    ? sdg_digests_differ(all, i, compared->common[i].axes)
                    : -1;
     if (rank < 0)
@@ -315,6 +352,21 @@ static sdg_status_t judge(const sdg_call_t *call, const sdg_digests_t *all,
                                       compared->common[first].axes, at, others);
 }
 
+// An operand in pieces is looked at once, whatever is compared.
+static void watch_end(const sdg_call_t *call, const sdg_digests_t *all,
+                      sdg_compared_t *compared) {
+  uses_t *uses = &threads[sdg_channel_get()];
+  int i = compared->watched;
+  if (i < 0)
+    return;
+  if (sdg_uncut_judge(call, i, all, compared->common[i].axes))
+    uses->watches = WATCHES;
+  else
+    uses->watches++;
+  compared->watched = -1;
+  compared->due &= ~(1u << i);
+}
+
 sdg_status_t sdg_compare_call(const sdg_call_t *call,
                               sdg_compared_t *compared) {
   cudaStream_t stream;
@@ -326,12 +378,13 @@ sdg_status_t sdg_compare_call(const sdg_call_t *call,
       sdg_compare_exchange(call, compared, all, &stream, &read);
   if (status == SDG_OK && read)
     status = judge(call, all, stream, compared);
-  free(all);
   if (status == SDG_OK && read) {
     compared_note(call, compared);
+    watch_end(call, all, compared);
     if (sdg_options_comparing() != SDG_COMPARING_ALWAYS)
       compared->due = 0;
   }
+  free(all);
   return status;
 }
 

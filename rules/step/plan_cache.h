@@ -42,6 +42,9 @@ typedef struct sdg_compared {
                            copied from the first rank */
   sdg_common_t common[SDG_OPERANDS_MAX];
   uint64_t use[SDG_OPERANDS_MAX]; /* a hash of entry, operand and extents */
+  /* The operand that is in pieces which may all be the same, if it is due, and
+   * a dimension that is split (rules/step/uncut.h); -1: none. */
+  int watched, watched_dim;
 } sdg_compared_t;
 
 typedef struct sdg_plan_entry sdg_plan_entry_t;

@@ -30,6 +30,7 @@ static void compared_fill(const sdg_call_t *call, unsigned due,
                           sdg_compared_t *out) {
   memset(out, 0, sizeof *out);
   out->due = due;
+  out->watched = -1;
   for (int i = 0; i < call->operands; i++) {
     out->common[i].axes = sdg_job_axes();
     memcpy(out->common[i].extent, call->operand[i].extent,
