@@ -18,6 +18,7 @@
 #include "src/bootstrap/secret.h"
 #include "src/control/control.h"
 #include "tools/command.h"
+#include "tools/launch/argument.h"
 #include "tools/launch/child.h"
 #include "tools/launch/descendants.h"
 #include "tools/launch/folder.h"
@@ -225,6 +226,8 @@ static sdg_status_t program_wait(single_t *single, int *out_status) {
   if (!words)
     return sdg_fail(SDG_E_NO_MEMORY, "for the program's words");
   SDG_TRY(relay_open(single->meeting.pmi, &single->relay));
+  if (single->rank == 0)
+    argument_pieces_say(single->launch.program, single->size);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   fflush(NULL);
   pid_t self = getpid();

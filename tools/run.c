@@ -9,10 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/base/log.h"
 #include "src/base/options.h"
 #include "src/bootstrap/launcher.h"
 #include "src/geometry/mesh.h"
 #include "tools/command.h"
+#include "tools/launch/argument.h"
 #include "tools/launch/folder.h"
 #include "tools/launch/launch.h"
 #include "tools/launch/ranks.h"
@@ -137,6 +139,27 @@ static int ranks_of(const char *mesh) {
   return product < 1 || product > SDG_RANKS_MAX ? 1 : (int)product;
 }
 
+// A launcher that starts this command several times was meant to start `sundog
+// exec`.
+static void outer_say(int size) {
+  static const char *const outer[][3] = {
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"},
+      {"PMI_RANK", "PMI_SIZE", "PMI_SIZE"},
+      {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"}};
+  for (size_t i = 0; i < sizeof outer / sizeof *outer; i++) {
+    const char *rank = getenv(outer[i][0]), *ranks = getenv(outer[i][1]);
+    if (!rank || !ranks || !getenv(outer[i][2]) || strcmp(rank, "0") != 0 ||
+        atoi(ranks) < 2)
+      continue;
+    sdg_log(
+        "this command is started %s times (%s): each starts %d ranks of its "
+        "own, and all of them do the same. If they are to be one run, start "
+        "`sundog exec` in its place",
+        ranks, outer[i][1], size);
+    return;
+  }
+}
+
 // Finds mistakes before a rank starts.
 static sdg_status_t run_check(run_t *run) {
   const sdg_options_t *options = sdg_options_get();
@@ -151,7 +174,10 @@ static sdg_status_t run_check(run_t *run) {
   int gpus = run->launch.device == LAUNCH_CUDA ? launch_gpus() : -1;
   if (gpus >= 0 && run->size > gpus)
     return sdg_fail(SDG_E_GPUS, "%d ranks, %d GPUs", run->size, gpus);
-  return launch_rules(&run->launch, run->size);
+  SDG_TRY(launch_rules(&run->launch, run->size));
+  argument_pieces_say(run->launch.program, run->size);
+  outer_say(run->size);
+  return SDG_OK;
 }
 
 static sdg_status_t variable_set(const char *name, const char *head,

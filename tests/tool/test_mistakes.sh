@@ -128,6 +128,34 @@ folders_and_files_that_are_not_there() {
   run 127 "$sundog" run ./nowhere
   says err './nowhere: No such file'
 }
+pieces_for_more_ranks_are_said() {
+  touch f.0 f.1 f.2 out.2
+  # shellcheck disable=SC2016 # words of a shell
+  run 0 "$sundog" run -n 2 --split replicated -- true 'f.{rank}' 'out.{rank}'
+  says err 'f.2 exists, but the last rank is 1 of 2'
+  [ "$(grep -c 'exists, but' err)" = 1 ]
+  run 0 "$sundog" run -n 2 --split replicated -- true '--in=f.{rank}'
+  says err 'f.2 exists'
+  run 0 "$sundog" run -n 3 --split replicated -- true 'f.{rank}' 'out.{rank}' f.2
+  silent err
+  SUNDOG_RANK=0 SUNDOG_SIZE=2 run 0 "$sundog" exec --split replicated -- \
+    true 'f.{rank}'
+  says err 'f.2 exists'
+  SUNDOG_RANK=1 SUNDOG_SIZE=2 run 0 "$sundog" exec --split replicated -- \
+    true 'f.{rank}'
+  silent err
+}
+a_run_that_a_launcher_starts_several_times_is_said() {
+  local outer=(env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK)
+  run 0 "${outer[@]}=0" "$sundog" run -n 2 --split replicated -- true
+  says err 'this command is started 2 times (OMPI_COMM_WORLD_SIZE)'
+  says err 'sundog exec'
+  run 0 "${outer[@]}=1" "$sundog" run -n 2 --split replicated -- true
+  silent err
+  run 0 env OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 "$sundog" run -n 2 \
+    --split replicated -- true
+  silent err
+}
 programs_that_are_forgotten() {
   local verb
   for verb in run exec inspect 'run -n 2 --split H --view whole' 'run --' \
@@ -141,4 +169,5 @@ programs_that_are_forgotten() {
 cases typos_of_verbs_have_a_nearest typos_of_options_have_a_nearest \
   numbers_of_ranks_that_cannot_be empty_words options_behind_the_program \
   words_where_there_are_none folders_and_files_that_are_not_there \
-  programs_that_are_forgotten
+  programs_that_are_forgotten pieces_for_more_ranks_are_said \
+  a_run_that_a_launcher_starts_several_times_is_said

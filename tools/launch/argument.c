@@ -9,6 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "src/base/log.h"
+#include "tools/launch/launch.h"
+
 void arguments_add(arguments_t *arguments, ...) {
   va_list list;
   va_start(list, arguments);
@@ -83,4 +86,34 @@ char *argument_replace(const char *argument, const char *file,
       asprintf(&replaced, "%.*s%s", (int)(at - argument), argument, name) < 0)
     return NULL;
   return replaced;
+}
+
+static bool is_file(const char *argument) {
+  const char *value = strchr(argument, '=');
+  struct stat is;
+  return (stat(argument, &is) == 0 || (value && stat(value + 1, &is) == 0)) &&
+         S_ISREG(is.st_mode);
+}
+
+static void words_free(char **words) {
+  for (size_t i = 0; words && words[i]; i++)
+    free(words[i]);
+  free(words);
+}
+
+void argument_pieces_say(char *const *program, int ranks) {
+  char **last = launch_arguments(program, ranks - 1, ranks, ranks - 1),
+       **further = launch_arguments(program, ranks, ranks, ranks - 1);
+  for (size_t i = 1; last && further && program[0] && program[i]; i++)
+    if (strstr(program[i], "{rank}") && is_file(last[i]) &&
+        is_file(further[i])) {
+      sdg_log(
+          "%s exists, but the last rank is %d of %d: if the pieces were cut "
+          "for more ranks, a part of the domain is left out; otherwise "
+          "remove what is left of an earlier run",
+          further[i], ranks - 1, ranks);
+      break;
+    }
+  words_free(last);
+  words_free(further);
 }

@@ -30,4 +30,9 @@ const char *argument_place(const char *argument, const char *file);
 char *argument_replace(const char *argument, const char *file,
                        const char *name);
 
+/* Says so if one of the program's words names, with {rank}, a file of the last
+ * rank and one of a rank that does not run: the files may be pieces for more
+ * ranks. */
+void argument_pieces_say(char *const *program, int ranks);
+
 #endif
