@@ -21,7 +21,7 @@ hosts_begin() {
        mount -t sysfs none /sys &&
        mount --rbind '$top/cgroup$i' /sys/fs/cgroup &&
        umount -l '$top/cgroup$i' &&
-       mount --bind '$top/hosts' /etc/hosts && exec sleep 300" 2>/dev/null &
+       mount --bind '$top/hosts' /etc/hosts && exec sleep 900" 2>/dev/null &
     holder+=($!)
   done
   for pid in "${holder[@]}"; do
