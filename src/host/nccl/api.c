@@ -10,6 +10,10 @@
 #include "src/host/nccl/group.h"
 #include "src/host/nccl/net/join.h"
 
+// NCCL 2.32 says by macros that these do nothing; programs call functions.
+#undef ncclResetDebugInit
+#undef pncclResetDebugInit
+
 // The header declares these without their parameter lists.
 ncclResult_t pncclGroupStart(void);
 ncclResult_t pncclGroupEnd(void);
