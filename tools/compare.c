@@ -263,7 +263,8 @@ static void differences_print(const compare_t *compare, json_t *const *report) {
   json_t *facts[2];
   for (int side = 0; side < 2; side++) {
     facts[side] = json_object_get(report[side], "facts");
-    facts_faults_print(compare->path[side], json_object_get(facts[side], "faults"));
+    facts_faults_print(compare->path[side],
+                       json_object_get(facts[side], "faults"));
   }
   commands_check(compare, facts);
   if (recorded_number(facts[0], "ranks") != recorded_number(facts[1], "ranks"))

@@ -5,7 +5,7 @@
 #
 # usage: test_pages.sh SUNDOG DUMMY RULES.MD PAGE...
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
-. "$(dirname "$0")/harness.sh"
+. "$(dirname "$0")/../harness.sh"
 page=$(realpath "$3")
 cat "${@:4}" >"$top/pages.md"
 
