@@ -25,6 +25,7 @@ copy() {
   cp "$examples"/*.[ch] "$examples"/*.rules "$examples"/Makefile .
   run 0 make
   lacks err warning
+  lacks out 'left out'
 }
 # commands FILE: prints the commands in a program's comment, one on each line.
 commands() {
@@ -113,6 +114,7 @@ they_are_built_with_the_host_device_s_libraries() {
   cd copy || return
   run 0 make clean all LDFLAGS="-L'$host' -Wl,-rpath,'$host'"
   lacks err warning
+  lacks out 'left out'
   # Without sundog's command, like any program.
   run 0 ./cnn
   says out 'after 60 steps'
