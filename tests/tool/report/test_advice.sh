@@ -192,6 +192,43 @@ fewer_ranks_have_another_mesh() {
   [ "${words[*]}" = '--rules r.rules --mesh y=2' ]
 }
 
+# waiting NAME: as if each rank's stream had waited for most of the run, a second.
+waiting() {
+  python3 - "$1"/times-* <<'PY'
+import json, sys
+read = lambda path: [json.loads(line) for line in open(path)]
+lines = [line for path in sys.argv[1:] for line in read(path)]
+begin = min(line[3] for line in lines)
+for path in sys.argv[1:]:
+    wait = f"[0,1,5,{begin},1000000000]\n"
+    text = open(path).read()
+    open(path, "w").write(wait + text)
+PY
+  run 0 "$sundog" report "$1" --json -o "$1.json"
+}
+one_rank_is_faster_than_several_that_wait() {
+  dim=H parts=even
+  for view in shard whole; do
+    ranks=2 words=(--rules r.rules)
+    printf '[mesh]\ny = 2\n[shard field]\nsplit = H:y\n' >r.rules
+    layers 300 24 10 c:3:3:3 r
+    recorded before
+    waiting before
+    follow before.json alone
+    [ "$ranks ${words[*]}" = '1 --rules r.rules --mesh y=1' ]
+    recorded after
+    run 0 "$sundog" diff --rounding before.npy after.npy
+    python3 - $view <<'PY'
+import json, sys
+before, after = (json.load(open(name + ".json")) for name in ("before", "after"))
+advice = next(a for a in before["advice"] if a["about"] == "alone")
+assert 0 < advice["predicted_ns"] <= 0.8 * advice["run_ns"], advice
+assert ("whole input" in advice["where"]) == (sys.argv[1] == "shard"), advice
+assert sum(rank["received_bytes"] for rank in after["ranks"]) == 0
+PY
+  done
+}
+
 # ---- parts -------------------------------------------------------------------
 
 even_parts_compute_less_at_once() {
@@ -375,6 +412,7 @@ cases another_axis_moves_what_is_predicted \
   another_axis_is_not_advised_where_gradients_may_be_adjoint \
   another_axis_is_not_advised_where_windows_may_share_halos \
   fewer_ranks_move_what_is_predicted fewer_ranks_have_another_mesh \
+  one_rank_is_faster_than_several_that_wait \
   even_parts_compute_less_at_once even_parts_replace_those_of_the_rules \
   a_slow_rank_gets_a_smaller_part equal_ranks_are_not_slow \
   a_promise_saves_what_is_predicted \

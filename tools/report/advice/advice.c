@@ -6,8 +6,8 @@
 
 // In the order of the page.
 static adviser_t *const advisers[] = {
-    advise_axis, advise_ranks, advise_parts,
-    advise_keep, advise_op,    advise_full,
+    advise_alone, advise_axis, advise_ranks, advise_parts,
+    advise_keep,  advise_op,   advise_full,
 };
 
 json_t *advice_make(const recorded_t *run) {

@@ -8,6 +8,7 @@
 
 typedef void adviser_t(const recorded_t *run, json_t *list);
 
+adviser_t advise_alone; /* one rank, where calls are too small to share */
 adviser_t advise_axis;  /* another dimension whose windows need less */
 adviser_t advise_ranks; /* fewer ranks, where pieces are small */
 adviser_t advise_parts; /* parts that balance what the ranks compute */
