@@ -78,7 +78,8 @@ class Entry:
         self.before = 'before' in flags
         self.answered = 'answered' in flags
         self.changed = 'changed' in flags
-        self.is_shown = not name.startswith('__') and 'extern' not in flags
+        self.extern = 'extern' in flags
+        self.is_shown = not name.startswith('__') and not self.extern
         self.parameters = []
         self.writes = ''  # what it writes, as entries.def says it
 

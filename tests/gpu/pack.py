@@ -11,6 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 SCRIPTS = ["tests/gpu/*", "tests/rank_lines.py",
            "tests/equivalence/driver/run", "tests/equivalence/driver/*.py",
+           "tests/equivalence/driver/named/*.py",
            "tests/equivalence/families/*.py",
            "tests/clients/check", "tests/clients/*.npy",
            "tests/clients/nets/check", "tests/clients/nets/*.rules",

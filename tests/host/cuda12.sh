@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# cuda12.sh SOURCE SUNDOG FOLDER COMPILER...: a program of CUDA 12 that finds no
-# libraries by itself runs on the host device, with those of 12.
+# cuda12.sh SOURCE BATCHES SUNDOG FOLDER COMPILER...: a program of CUDA 12 that
+# finds no libraries by itself runs on the host device, with those of 12.
 set -eu
-source=$1 sundog=$2 folder=$3
-shift 3
+source=$1 batches=$2 sundog=$3 folder=$4
+shift 4
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$@" "$source" -o "$scratch/program" "$folder"/libcudart.so.12 \
@@ -31,7 +31,7 @@ cat "$scratch/output"
 grep -qx 'sundog host device' "$scratch/output"
 # Copies in batches have other parameters in CUDA 12: the whole view, which
 # would take one for another, refuses them by name.
-"$@" "${source%.c}_batch.c" -o "$scratch/batch" "$folder"/libcudart.so.12 \
+"$@" "$batches" -o "$scratch/batch" "$folder"/libcudart.so.12 \
   -Wl,-rpath-link,"$folder"
 status=0
 "$sundog" run -n 2 --device host --view whole --split H -- "$scratch/batch" \
