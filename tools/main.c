@@ -12,7 +12,7 @@ static const command_t commands[] = {
     {"run", "sundog run", command_run, &run_argp,
      "start the ranks of a program on this machine"},
     {"exec", "sundog exec", command_exec, &exec_argp,
-     "one rank inside srun, mpirun or torchrun"},
+     "one rank inside srun, mpirun, torchrun or flux"},
     {"options", "sundog options", command_options, &options_argp,
      "all options with value, origin and default"},
     {"explain", "sundog explain", command_explain, &explain_argp,

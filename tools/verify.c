@@ -124,9 +124,9 @@ static const struct argp_option verify_options[] = {
     {"calls", KEY_CALLS, "N", 0,
      "Compare the outputs of tagged calls among the first N calls of cuDNN and "
      "products of matrices, too; names the first call and element that differ. "
-     "Also tries the reach of functions that say `pure = yes`, in their first "
-     "N "
-     "calls. Slow: waits for each call and writes its outputs to files",
+     "Also tries whether [function] and [kernel] sections fit (the first 4 "
+     "calls of each), and the reach of functions that say `pure = yes` (the "
+     "first 8). Slow: waits for each call and writes its outputs to files",
      0},
     {"keep", KEY_KEEP, "FOLDER", 0,
      "Write all files there and keep them; default: a private folder that is "

@@ -206,8 +206,8 @@ static sdg_status_t nothing_fail(const char *folder, int reports) {
                     seen.calls, seen.nearest);
   if (seen.opaque > 0)
     return sdg_fail(SDG_E_NOTHING_MATCHED,
-                    "the program uses cuDNN's graph API or fused ops (%" PRId64
-                    " calls), which hide their tensors; no other call was seen",
+                    "%" PRId64 " calls were of fused ops, or of graphs that sundog "
+                    "does not split; no other call was seen",
                     seen.opaque);
   if (seen.calls > 0 || reports > 0)
     return sdg_fail(
