@@ -265,23 +265,31 @@ static sdg_status_t touch_run(const sdg_memory_access_t *memory) {
   return sdg_lanes_follow(0, stream); // the channel of tagged calls
 }
 
-// A thread that a shared function waits for, or one that does not care: rows of
-// other ranks cannot be brought now.
-static sdg_status_t beside_function(const sdg_memory_access_t *memory,
-                                    const char *function) {
-  sdg_buffers_t *table = sdg_memory_table();
+// Whether the call uses memory of which this rank has its rows only.
+static bool uses_pieces(const sdg_memory_access_t *memory) {
+  const sdg_buffers_t *table = sdg_memory_table();
   bool in_pieces = memory->everything && table->buffers > 0;
   for (int i = 0; i < memory->accesses && !in_pieces; i++) {
     sdg_span_t span;
     in_pieces = span_of(&memory->access[i], &span) &&
                 sdg_buffers_overlap(table, span, NULL) != NULL;
   }
-  return in_pieces
-             ? sdg_fail(SDG_E_FUNCTION_THREAD,
-                        "%s of another thread, while the ranks share a call "
-                        "of %s",
-                        memory->name, function)
-             : SDG_OK;
+  return in_pieces;
+}
+
+// A thread that a shared function waits for, or another one. Rows of other ranks
+// cannot be brought now; those that the call has brought may be on their way.
+static sdg_status_t beside_function(const sdg_memory_access_t *memory,
+                                    const char *function) {
+  cudaStream_t stream;
+  bool capturing;
+  if (uses_pieces(memory))
+    return sdg_fail(SDG_E_FUNCTION_THREAD,
+                    "%s of another thread, while the ranks share a call of %s",
+                    memory->name, function);
+  SDG_TRY(sdg_whole_stream(memory, &stream, &capturing));
+  sdg_contents_overwritten(memory, sdg_memory_table());
+  return capturing ? SDG_OK : sdg_lanes_follow(0, stream);
 }
 
 sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) {
