@@ -203,7 +203,11 @@ class AttentionGraph(Family):
             case["here"] != "head" or case["left"] > 0 and case["right"] < 0 and keys != cut
 
     def strategies(self, case, setting):
-        return ("auto",) if case["here"] else self.own_strategies
+        if case["here"]:
+            return ("auto",)
+        # Heads that are in pieces already cannot be dealt out (SDG-630).
+        return [s for s in self.own_strategies
+                if s != "heads" or setting.pieces("HEADS") == 1]
 
     def exact(self, case):
         return False
