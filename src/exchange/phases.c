@@ -216,12 +216,19 @@ static sdg_status_t anchor_set(const sdg_vendor_t *cuda, ring_t *ring,
   return SDG_OK;
 }
 
-// Only where every phase is recorded, is nothing between two of them.
+static void stream_drop(ring_t *ring, cudaStream_t stream) {
+  for (int i = 0; i < FRESH; i++)
+    if (ring->fresh[i].stream == stream)
+      fresh_drop(ring, i);
+}
+
+// Two phases touch only if every phase is recorded.
 static void fresh_set(ring_t *ring, cudaStream_t stream, int marker) {
-  int at = ring->fresh[0].marker >= 0 && ring->fresh[0].stream != stream;
-  fresh_drop(ring, at);
+  stream_drop(ring, stream);
   if (!recorded() || marker < 0)
     return;
+  int at = ring->fresh[0].marker >= 0;
+  fresh_drop(ring, at);
   ring->fresh[at].stream = stream;
   ring->fresh[at].marker = marker;
   ring->marker[marker].uses++;
@@ -236,9 +243,8 @@ static int fresh_get(const ring_t *ring, cudaStream_t stream) {
 
 void sdg_phases_part(cudaStream_t stream) {
   ring_t *ring = rings[sdg_channel_get()];
-  for (int i = 0; ring && i < FRESH; i++)
-    if (ring->fresh[i].stream == stream)
-      fresh_drop(ring, i);
+  if (ring)
+    stream_drop(ring, stream);
 }
 
 // The marker of this moment of the stream, new or shared; -1: none is free.
@@ -266,10 +272,11 @@ sdg_status_t sdg_phase_begin(sdg_report_row_t *row, sdg_phase_t kind,
   // Collects two pairs, so that the ring drains faster than it fills.
   ready_collect(cuda, ring, 2);
   int at = ring->next, next = (at + 1) % PAIRS;
-  if (next == ring->oldest)
-    return SDG_OK;
-  if (kind == SDG_PHASE_CALL)
+  bool full = next == ring->oldest;
+  if (full || kind == SDG_PHASE_CALL)
     fresh_clear(ring);
+  if (full)
+    return SDG_OK;
   pair_t *pair = &ring->pair[at];
   SDG_TRY(marker_now(cuda, ring, stream, &pair->before));
   if (pair->before < 0)
@@ -290,6 +297,8 @@ sdg_status_t sdg_phase_begin(sdg_report_row_t *row, sdg_phase_t kind,
 
 sdg_status_t sdg_phase_end(int phase, cudaStream_t stream) {
   ring_t *ring = rings[sdg_channel_get()];
+  if (ring && phase < 0) // it may have enqueued something
+    stream_drop(ring, stream);
   if (!ring || phase < 0)
     return SDG_OK;
   const sdg_vendor_t *cuda = sdg_vendor_get();
