@@ -234,6 +234,11 @@ static void defer_say(const sdg_call_t *call, sdg_digests_state_t state) {
               : "its stream does not advance");
 }
 
+// Whether a hint is all that the values would give.
+static bool is_hint(const sdg_compared_t *compared) {
+  return compared->watched >= 0 && compared->due == 1u << compared->watched;
+}
+
 // Digests of this rank's operands that are due, if its stream can be read.
 static sdg_status_t digests_make(const sdg_call_t *call,
                                  const sdg_compared_t *compared,
@@ -317,7 +322,7 @@ sdg_status_t sdg_compare_exchange(const sdg_call_t *call,
   SDG_TRY(digests_make(call, compared, *out_stream, capturing, &mine, &bytes));
   SDG_TRY(sdg_digests_exchange(call->entry_name, &mine, all, &wait_ns));
   *out_read = sdg_digests_state(all) == SDG_DIGESTS_READ;
-  if (!*out_read)
+  if (!*out_read && !is_hint(compared))
     defer_say(call, sdg_digests_state(all));
   sdg_report_compared(bytes,
                       (int64_t)(sdg_monotonic_ns() - start_ns) - wait_ns);
@@ -352,6 +357,11 @@ static sdg_status_t judge(const sdg_call_t *call, const sdg_digests_t *all,
                                       compared->common[first].axes, at, others);
 }
 
+static void watch_drop(sdg_compared_t *compared) {
+  compared->due &= ~(1u << compared->watched);
+  compared->watched = -1;
+}
+
 // An operand in pieces is looked at once, whatever is compared.
 static void watch_end(const sdg_call_t *call, const sdg_digests_t *all,
                       sdg_compared_t *compared) {
@@ -363,8 +373,17 @@ static void watch_end(const sdg_call_t *call, const sdg_digests_t *all,
     uses->watches = WATCHES;
   else
     uses->watches++;
-  compared->watched = -1;
-  compared->due &= ~(1u << i);
+  watch_drop(compared);
+}
+
+// A hint is not worth an exchange, or a wait for a stream, at every call until
+// one can be read. All ranks drop it at the same call, because all have the
+// same plan and know that a rank could not read.
+static void watch_give_up(sdg_compared_t *compared) {
+  if (!is_hint(compared))
+    return;
+  threads[sdg_channel_get()].watches++;
+  watch_drop(compared);
 }
 
 sdg_status_t sdg_compare_call(const sdg_call_t *call,
@@ -383,6 +402,8 @@ sdg_status_t sdg_compare_call(const sdg_call_t *call,
     watch_end(call, all, compared);
     if (sdg_options_comparing() != SDG_COMPARING_ALWAYS)
       compared->due = 0;
+  } else if (status == SDG_OK) {
+    watch_give_up(compared);
   }
   free(all);
   return status;

@@ -27,8 +27,8 @@ sdg_status_t sdg_compare_plan(const sdg_call_t *call, const sdg_op_t *op,
 /* Shard view: compares the call's operands that are due; compared->due is not
  * 0. Collective over the agreement's group. If a rank's stream is being
  * captured or does not advance, the comparison is deferred to the plan's next
- * call, and a message says so once. SDG_E_VALUES_DIFFER, on all ranks of the
- * group. */
+ * call, and a message says so once; a mere hint is given up.
+ * SDG_E_VALUES_DIFFER, on all ranks of the group. */
 sdg_status_t sdg_compare_call(const sdg_call_t *call,
                               sdg_compared_t *compared) SDG_MUST_CHECK;
 

@@ -10,6 +10,7 @@
 //         anew      new descriptors for each call
 //         gated     the stream is blocked at the first call
 //         captured  a first call is captured into a graph that never runs
+//         lone      each step is one call without parameters, captured so
 //         again     x is copied again for each step; with WHAT later, other
 //                   values from step 3 on
 //         set       x is written by cudaMemset
@@ -186,15 +187,27 @@ static void gated(const net_t *net) {
   CHECK(cudaStreamSynchronize(stream));
 }
 
+static void activate(const net_t *net) {
+  static cudnnActivationDescriptor_t relu;
+  if (!relu) {
+    CHECK(cudnnCreateActivationDescriptor(&relu));
+    CHECK(cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU,
+                                       CUDNN_PROPAGATE_NAN, 0));
+  }
+  tell("activation",
+       (int)cudnnActivationForward(cudnn, relu, &one, net->x, data.x, &zero,
+                                   net->x, data.y));
+}
+
 // Captures a call and drops the graph.
-static void captured(const net_t *net) {
+static void captured(const net_t *net, void (*call)(const net_t *net)) {
   cudaStream_t stream;
   cudaGraph_t graph;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   CHECK(cudnnSetStream(cudnn, stream));
   (void)workspace(); // not allocated while captured
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  convolve(net);
+  call(net);
   CHECK(cudaStreamEndCapture(stream, &graph));
   CHECK(cudaGraphDestroy(graph));
 }
@@ -228,8 +241,12 @@ int main(int count, char **arguments) {
   if (is(how, "gated"))
     gated(&net);
   if (is(how, "captured"))
-    captured(&net);
+    captured(&net, convolve);
   for (int i = 0; i < steps; i++) {
+    if (is(how, "lone")) {
+      captured(&net, activate);
+      continue;
+    }
     if (is(how, "anew") && i > 0)
       net_make(&net);
     step(&net, i);
