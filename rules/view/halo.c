@@ -12,6 +12,7 @@
 #include "rules/vendor/tensor.h"
 #include "rules/view/descriptor.h"
 #include "rules/view/registry.h"
+#include "rules/view/whole/full.h"
 #include "src/call/tag.h"
 #include "src/job/job.h"
 
@@ -301,7 +302,10 @@ sdg_status_t sdg_halo(const void *stream, const sundog_tensor_t *tensor,
   SDG_TRY(call_make(&around, (void *)(uintptr_t)data, out, &call));
   if (sdg_job_asked() && !sdg_job_disarmed())
     SDG_TRY(by_rules(&call, &done));
-  return done ? SDG_OK : sdg_halo_alone(&call, (cudaStream_t)(uintptr_t)stream);
+  sdg_status_t status =
+      done ? SDG_OK : sdg_halo_alone(&call, (cudaStream_t)(uintptr_t)stream);
+  sdg_full_end();
+  return status;
 }
 
 int sdg_halo_place(const sundog_tensor_t *tensor, int64_t *first,

@@ -11,6 +11,7 @@
 #include "rules/vendor/tensor.h"
 #include "rules/vendor/vendor.h"
 #include "rules/view/registry.h"
+#include "rules/view/whole/full.h"
 #include "src/call/tag.h"
 #include "src/job/job.h"
 
@@ -128,8 +129,9 @@ static sdg_status_t carry_out(sdg_call_t *call) {
     SDG_TRY(by_rules(call, &done));
   if (!done && sdg_values_wanted_of(call))
     sdg_values_expect(call, NULL);
-  if (!done)
-    SDG_TRY(sdg_neighborhood_alone(call));
+  sdg_status_t status = done ? SDG_OK : sdg_neighborhood_alone(call);
+  sdg_full_end();
+  SDG_TRY(status);
   return call->result == 0
              ? SDG_OK
              : sdg_fail(SDG_E_VENDOR_CALL, "%s: %s", call->entry_name,
