@@ -282,10 +282,10 @@ void sdg_report_begin(void) {
       snprintf(own_path, sizeof own_path, "%s/rank-%d-%d.json", folder, rank,
                number);
     file = open(own_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    own_number = number;
-    if (file >= 0)
+    if (file >= 0) {
+      own_number = number;
       close(file);
-    else if (errno != EEXIST)
+    } else if (errno != EEXIST)
       break; // writing the file will report the error
   }
   sdg_signal_guard_end(&guard);
