@@ -19,6 +19,8 @@ static void escape_follow(cursor_t *cursor, unsigned char c) {
     cursor->at = CURSOR_CONTROL;
   else if (c == ']')
     cursor->at = CURSOR_TITLE;
+  else if (c >= '(' && c <= '+') // `tput sgr0` names a set
+    cursor->at = CURSOR_LETTERS;
   else if (c != '\\') // the end of a title
     cursor->taken = true;
 }
@@ -43,6 +45,9 @@ void cursor_follow(cursor_t *cursor, const char *text, size_t bytes) {
       break;
     case CURSOR_CONTROL:
       control_follow(cursor, c);
+      break;
+    case CURSOR_LETTERS: // one byte is the name
+      cursor->at = CURSOR_TEXT;
       break;
     case CURSOR_TITLE:
       if (c == '\a' || c == '\x1b')

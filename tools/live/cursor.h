@@ -9,11 +9,17 @@
 typedef struct cursor {
   bool in_line; /* a line has begun and not ended: a prompt, a bar */
   bool taken;   /* the program moves the cursor itself: editors, full screens */
-  enum { CURSOR_TEXT, CURSOR_ESCAPE, CURSOR_CONTROL, CURSOR_TITLE } at;
+  enum {
+    CURSOR_TEXT,
+    CURSOR_ESCAPE,
+    CURSOR_CONTROL,
+    CURSOR_TITLE,
+    CURSOR_LETTERS,
+  } at;
 } cursor_t;
 
-/* Follows the next part of the text, which may end anywhere. Colours, titles
- * and the erasing of the rest of a line move nothing. */
+/* Follows the next part of the text, which may end anywhere. Colours, titles,
+ * sets of letters and the erasing of the rest of a line move nothing. */
 void cursor_follow(cursor_t *cursor, const char *text, size_t bytes);
 
 #endif

@@ -201,6 +201,9 @@ static const struct {
     {"red\n\x1b[0m\x1b[K", false, false},
     {"\x1b]0;a title\a", false, false},
     {"\x1b]0;a title\x1b\\", false, false},
+    {"\x1b(B\x1b[m", false, false}, // `tput sgr0`
+    {"bold\x1b(B\x1b[m\n", false, false},
+    {"\x1b)0\x1b*0\x1b+0", false, false},
     {"two bars\n\x1b[2A", false, true},
     {"\x1b[?1049h", false, true},
     {"\x1b"
