@@ -142,14 +142,15 @@ static int ranks_of(const char *mesh) {
 // A launcher that starts this command several times was meant to start `sundog
 // exec`.
 static void outer_say(int size) {
-  static const char *const outer[][3] = {
-      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"},
-      {"PMI_RANK", "PMI_SIZE", "PMI_SIZE"},
-      {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"}};
+  static const char *const outer[][2] = {
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"PMI_RANK", "PMI_SIZE"},
+      // SLURM_NTASKS would be the allocation's, also in the one task of
+      // salloc's interactive step.
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
   for (size_t i = 0; i < sizeof outer / sizeof *outer; i++) {
     const char *rank = getenv(outer[i][0]), *ranks = getenv(outer[i][1]);
-    if (!rank || !ranks || !getenv(outer[i][2]) || strcmp(rank, "0") != 0 ||
-        atoi(ranks) < 2)
+    if (!rank || !ranks || strcmp(rank, "0") != 0 || atoi(ranks) < 2)
       continue;
     sdg_log(
         "this command is started %s times (%s): each starts %d ranks of its "

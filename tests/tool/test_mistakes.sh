@@ -155,6 +155,14 @@ a_run_that_a_launcher_starts_several_times_is_said() {
   run 0 env OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 "$sundog" run -n 2 \
     --split replicated -- true
   silent err
+  # salloc's interactive step is one task of an allocation for several.
+  local step=(env SLURM_PROCID=0 SLURM_STEP_ID=4294967290 SLURM_NTASKS=2)
+  run 0 "${step[@]}" SLURM_STEP_NUM_TASKS=1 "$sundog" run -n 2 \
+    --split replicated -- true
+  silent err
+  run 0 "${step[@]}" SLURM_STEP_NUM_TASKS=2 "$sundog" run -n 2 \
+    --split replicated -- true
+  says err 'this command is started 2 times (SLURM_STEP_NUM_TASKS)'
 }
 programs_that_are_forgotten() {
   local verb
