@@ -134,18 +134,23 @@ static bool play(sdg_cut_t *cut, sdg_cut_attempt_t *attempt) {
 // ---- what is no tensor -----------------------------------------------------
 
 // Reads or writes the program's memory, which may not be there.
-static bool memory_move(sdg_cut_t *cut, void *at, uint64_t *io, bool write) {
+static bool memory_move(sdg_cut_t *cut, void *at, void *io, size_t bytes,
+                        bool write) {
   struct cudaPointerAttributes is = {.type = cudaMemoryTypeUnregistered};
-  struct iovec own = {io, sizeof *io}, other = {at, sizeof *io};
+  struct iovec own = {io, bytes}, other = {at, bytes};
   const sdg_vendor_t *cuda = sdg_vendor_get();
   if (cuda->cudaPointerGetAttributes(&is, at) != cudaSuccess)
     (void)cuda->cudaGetLastError(); // the error is not the program's
   if (is.type != cudaMemoryTypeUnregistered)
-    return write ? sdg_cut_copy(cut, at, io, sizeof *io)
-                 : sdg_cut_copy(cut, io, at, sizeof *io);
+    return write ? sdg_cut_copy(cut, at, io, bytes)
+                 : sdg_cut_copy(cut, io, at, bytes);
   ssize_t moved = write ? process_vm_writev(getpid(), &own, 1, &other, 1, 0)
                         : process_vm_readv(getpid(), &own, 1, &other, 1, 0);
-  return moved == (ssize_t)sizeof *io;
+  return moved == (ssize_t)bytes;
+}
+
+static bool word_read(sdg_cut_t *cut, void *at, uint64_t *out) {
+  return memory_move(cut, at, out, sizeof *out, false);
 }
 
 static void told_open(sdg_cut_t *cut) {
@@ -156,23 +161,39 @@ static void told_open(sdg_cut_t *cut) {
     if (!address)
       continue;
     memcpy(&cut->told_at[a], cut->own->value[a], sizeof cut->told_at[a]);
-    if (cut->told_at[a] &&
-        !memory_move(cut, cut->told_at[a], &cut->told[a], false))
+    if (cut->told_at[a] && !word_read(cut, cut->told_at[a], &cut->told[a]))
       cut->told_at[a] = NULL;
   }
 }
 
 static void told_read(sdg_cut_t *cut, uint64_t *out) {
   for (int a = 0; a < cut->function->arguments; a++)
-    if (cut->told_at[a] && !memory_move(cut, cut->told_at[a], &out[a], false))
+    if (cut->told_at[a] && !word_read(cut, cut->told_at[a], &out[a]))
       out[a] = cut->told[a];
+}
+
+// Puts back what the trial has changed and nobody else since, and no byte
+// beside it: those may be a thread's.
+static void word_restore(sdg_cut_t *cut, char *at, const uint64_t *before,
+                         const uint64_t *after) {
+  const char *was = (const char *)before, *became = (const char *)after;
+  size_t first = 0, end = sizeof *before;
+  uint64_t now;
+  while (was[first] == became[first])
+    first++;
+  while (was[end - 1] == became[end - 1])
+    end--;
+  if (word_read(cut, at, &now) &&
+      memcmp((const char *)&now + first, became + first, end - first) == 0)
+    (void)memory_move(cut, at + first, (char *)(uintptr_t)was + first,
+                      end - first, true);
 }
 
 // The program's call finds what it would have found.
 static void told_restore(sdg_cut_t *cut, const uint64_t *now) {
   for (int a = 0; a < cut->function->arguments; a++)
     if (cut->told_at[a] && now[a] != cut->told[a])
-      (void)memory_move(cut, cut->told_at[a], &cut->told[a], true);
+      word_restore(cut, cut->told_at[a], &cut->told[a], &now[a]);
 }
 
 // ---- attempts --------------------------------------------------------------

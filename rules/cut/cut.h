@@ -16,7 +16,10 @@ typedef struct sdg_cut sdg_cut_t;
 /* Before the program's own call with these arguments: plays the ranks of the
  * rules on copies of its tensors, if it is one of the first calls of its
  * function and of SUNDOG_VALUES_CALLS calls of functions. Memory that the
- * section does not describe is the program's own. Returns what sdg_cut_end
+ * section does not describe is the program's own. The first 8 bytes behind an
+ * argument that is `pointer`, or `in` without a tensor, become what they were
+ * before each trial; a change that another thread makes there meanwhile counts
+ * as the trial's, and is lost. Returns what sdg_cut_end
  * compares and frees; NULL: nothing is to be compared. */
 sdg_cut_t *sdg_cut_begin(sdg_function_call_t *function);
 /* After it: compares, and writes what it finds to <SUNDOG_CUTS>/cuts. Waits for
