@@ -34,24 +34,58 @@ static bool returns_number(const faithful_t *faithful) {
   return faithful->function->returned.number.kind == 'f';
 }
 
+// A call that is being made, which an exception of C++ may leave.
+typedef struct frame {
+  struct frame *outer;
+  int depth;   // at the call
+  bool within; // a trial of another function
+  sdg_cut_t *cut;
+} frame_t;
+static _Thread_local frame_t *innermost
+    __attribute__((tls_model("initial-exec")));
+
+int sdg_faithful_left(int version, int actions, uint64_t class, void *exception,
+                      void *context);
+
+// The personality of called()'s frame, as sdg_function_left is of another one.
+__attribute__((used)) int sdg_faithful_left(int version, int actions,
+                                            uint64_t class, void *exception,
+                                            void *context) {
+  enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 }; // as in <unwind.h>
+  frame_t *frame = innermost;
+  (void)version, (void)class, (void)exception, (void)context;
+  if (!(actions & CLEANUP_PHASE) || !frame)
+    return CONTINUE_UNWIND;
+  innermost = frame->outer;
+  sdg_capture_enter();
+  if (frame->cut || !frame->within)
+    sdg_cut_left(frame->cut);
+  sdg_capture_unwind(frame->depth);
+  return CONTINUE_UNWIND;
+}
+
 static void called(ffi_cif *cif, void *result, void **value, void *user) {
   const faithful_t *faithful = user;
   void *copy[WORDS];
   sdg_returned_t unkept;
+  frame_t frame = {innermost, sdg_capture_depth(), sdg_cut_tries(), NULL};
+  __asm__ volatile(".cfi_personality 0x1b, sdg_faithful_left");
+  innermost = &frame;
   memcpy(copy, value, sizeof copy);
   begun = NULL;
   ffi_call(cif, faithful->declared, &unkept, copy);
-  sdg_cut_t *cut = begun;
+  frame.cut = begun;
   begun = NULL;
   memcpy(copy, value, sizeof copy);
   ffi_call(cif, faithful->real, result, copy);
+  innermost = frame.outer;
   const void *returned = result;
 #ifdef __x86_64__
   if (returns_number(faithful))
     returned = &((const sdg_returned_t *)result)->number;
 #endif
   sdg_capture_enter();
-  sdg_cut_end(cut, returned);
+  sdg_cut_end(frame.cut, returned);
   sdg_capture_leave();
 }
 

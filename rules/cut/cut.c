@@ -29,8 +29,10 @@ static struct {
   int calls;
 } each[SDG_SECTIONS_MAX];
 
-// A function that is being called in pieces may call another one.
-static _Thread_local bool busy __attribute__((tls_model("initial-exec")));
+// What this thread is trying. A function that is being called in pieces may
+// call another one.
+static _Thread_local sdg_cut_t *trying
+    __attribute__((tls_model("initial-exec")));
 
 static sdg_event_file_t findings = {
     SDG_EVENT_FILE("calls in pieces", SDG_EVENT_APPEND, "cuts")};
@@ -333,13 +335,13 @@ static void cut_free(sdg_cut_t *cut) {
 sdg_cut_t *sdg_cut_begin(sdg_function_call_t *function) {
   sdg_cut_t *cut;
   // A call of another thread meanwhile is not tried.
-  if (busy || pthread_mutex_trylock(&lock) != 0)
+  if (trying || pthread_mutex_trylock(&lock) != 0)
     return NULL;
   int nothing;
   cut = again_wanted(function->function, &nothing) ? calloc(1, sizeof *cut)
                                                    : NULL;
   if (cut) {
-    busy = true;
+    trying = cut;
     cut->nothing = nothing;
     cut->function = function->function;
     cut->own = function;
@@ -348,7 +350,7 @@ sdg_cut_t *sdg_cut_begin(sdg_function_call_t *function) {
       cut_free(cut);
       cut = NULL;
     }
-    busy = false;
+    trying = NULL;
   }
   if (!cut)
     pthread_mutex_unlock(&lock); // otherwise sdg_cut_end does
@@ -396,6 +398,36 @@ void sdg_cut_end(sdg_cut_t *cut, const void *returned) {
   for (int i = 0; i < cut->call.operands; i++)
     free(now[i]);
   cut_free(cut);
+  pthread_mutex_unlock(&lock);
+}
+
+bool sdg_cut_tries(void) {
+  return trying != NULL;
+}
+
+static void trial_left(sdg_cut_t *cut) {
+  uint64_t now[SDG_ARGUMENTS_MAX];
+  told_read(cut, now);
+  told_restore(cut, now);
+  for (int k = 0; k < cut->attempts; k++)
+    for (int r = 0; cut->attempt[k].rank && r < sdg_cut_ranks(cut); r++)
+      sdg_cut_memory_free(cut, &cut->attempt[k].rank[r]);
+  for (int k = 0; k < 2; k++)
+    sdg_cut_memory_free(cut, &cut->alone[k]);
+}
+
+void sdg_cut_left(sdg_cut_t *cut) {
+  sdg_cut_t *left = cut ? cut : trying;
+  if (!left)
+    return;
+  bool pieces = !cut && left->attempts > 0;
+  line_write(left->function, pieces ? "differs" : "why",
+             pieces ? "an exception left a call on a piece"
+                    : "an exception left it");
+  if (!cut)
+    trial_left(left);
+  cut_free(left);
+  trying = NULL;
   pthread_mutex_unlock(&lock);
 }
 

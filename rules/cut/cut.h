@@ -27,6 +27,13 @@ sdg_cut_t *sdg_cut_begin(sdg_function_call_t *function);
  * sdg_function_call_t; NULL: nothing. `cut` may be NULL. */
 void sdg_cut_end(sdg_cut_t *cut, const void *returned);
 
+/* Whether this thread is in sdg_cut_begin. */
+bool sdg_cut_tries(void);
+/* An exception leaves the program's own call, in place of sdg_cut_end; or, if
+ * `cut` is NULL, this thread's sdg_cut_begin, in which a function was called:
+ * the program's own call is then not made. Writes so and frees. */
+void sdg_cut_left(sdg_cut_t *cut);
+
 /* In a forked child: tries nothing. Allocates nothing and does not wait. */
 void sdg_cut_drop(void);
 
