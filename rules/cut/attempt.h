@@ -91,23 +91,20 @@ const char *sdg_cut_name(const sdg_cut_t *cut, int operand);
 int sdg_cut_ranks(const sdg_cut_t *cut);
 bool sdg_cut_is_result(const sdg_cut_t *cut, int operand);
 
-/* ---- where the tensors are ------------------------------------------------
- */
+/* ---- where the tensors are ----------------------------------------------- */
 
 /* Finds the section and places the tensors, cut as a split run would cut them
  * (evenly where the ranks' programs say). */
 bool sdg_cut_place(sdg_cut_t *cut, const sdg_rules_t *rules);
 
-/* ---- memory ----------------------------------------------------------------
- */
+/* ---- memory -------------------------------------------------------------- */
 
 /* Describes the program's arrays, and copies them. */
 bool sdg_cut_arrays(sdg_cut_t *cut);
 /* Gives a rank its pieces, and arguments for them. */
 bool sdg_cut_pieces(sdg_cut_t *cut, int number, sdg_cut_rank_t *out_rank);
 /* Gives it the elements that it has before the call: others are
- * `nothing`. After its
- * plan is made. */
+ * `nothing`. After its plan is made. */
 bool sdg_cut_fill(sdg_cut_t *cut, int number, sdg_cut_rank_t *rank);
 /* Copies what it has after it. */
 bool sdg_cut_take(sdg_cut_t *cut, sdg_cut_rank_t *rank);
@@ -121,8 +118,7 @@ size_t sdg_cut_byte(const sdg_cut_array_t *array, const int64_t *index);
 size_t sdg_cut_byte_of_piece(const sdg_cut_piece_t *piece, int elem_bytes,
                              const int64_t *index);
 
-/* ---- comparison ------------------------------------------------------------
- */
+/* ---- comparison ---------------------------------------------------------- */
 
 /* Whether both calls as a whole have the same results. */
 bool sdg_cut_repeats(const sdg_cut_t *cut);

@@ -64,8 +64,7 @@ static inline size_t sdg_live_bytes(int ranks) {
   return sizeof(sdg_live_t) + (size_t)ranks * sizeof(sdg_live_rank_t);
 }
 
-/* ---- the rank's side ------------------------------------------------------
- */
+/* ---- the rank's side ----------------------------------------------------- */
 
 /* Call when the process begins to join as `rank`: maps the memory that
  * SUNDOG_LIVE names, if it is set. Reports SDG_E_LIVE if that fails; the

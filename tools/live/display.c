@@ -65,8 +65,7 @@ static int64_t now_ns(void) {
   return now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-// ---- the line
-// -----------------------------------------------------------------
+// ---- the line ---------------------------------------------------------------
 
 // In the background the terminal belongs to the shell, and the place of the
 // line is not known any more. A terminal that is not the session's has no
@@ -124,8 +123,7 @@ static bool look(drawing_t *d) {
   return draw(d);
 }
 
-// ---- the process
-// --------------------------------------------------------------
+// ---- the process ------------------------------------------------------------
 
 // Returns false at the end of the ranks' text, or if the terminal is gone.
 static bool text_pass(drawing_t *d) {
@@ -205,8 +203,7 @@ static _Noreturn void display_become(drawing_t *d) {
   _exit(EXIT_SUCCESS);
 }
 
-// ---- the command's side
-// ---------------------------------------------------------
+// ---- the command's side -----------------------------------------------------
 
 bool display_possible(void) {
   const char *term = getenv("TERM"), *ci = getenv("CI");

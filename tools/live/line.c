@@ -97,8 +97,7 @@ static void time_add(line_t *line, double seconds) {
     part_add(line, ", %d:%02d", (int)(s / 60), (int)(s % 60));
 }
 
-// ---- the slowest ranks
-// --------------------------------------------------------
+// ---- the slowest ranks ------------------------------------------------------
 
 static int double_compare(const void *a, const void *b) {
   double first = *(const double *)a, second = *(const double *)b;
@@ -127,8 +126,7 @@ int line_slowest(const rates_t *rates, bool *out_is) {
   return count;
 }
 
-// ---- kinds of lines
-// -----------------------------------------------------------
+// ---- kinds of lines ---------------------------------------------------------
 
 // Some ranks have come, and wait for the others.
 static void joining_write(line_t *line, const rates_t *rates, int come) {

@@ -12,8 +12,7 @@
 #include "src/base/log.h"
 #include "tools/report/options.h"
 
-// ---- what is wrong with the record
-// -------------------------------------------
+// ---- what is wrong with the record ------------------------------------------
 
 // Appends a text to a list that does not have it yet.
 static void warn(json_t *list, const char *format, ...)
@@ -150,8 +149,7 @@ void facts_faults_print(const char *name, const json_t *faults) {
       sdg_log("%s: %s", name, json_string_value(text));
 }
 
-// ---- what the run was
-// --------------------------------------------------------
+// ---- what the run was -------------------------------------------------------
 
 // Appends a text that a list does not have yet.
 static void list_add(json_t *list, const char *text) {
