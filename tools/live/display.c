@@ -25,6 +25,7 @@
 #include "tools/live/line.h"
 #include "tools/live/totals.h"
 #include "tools/live/rates.h"
+#include "tools/program/setting.h"
 
 static const int64_t SECOND_NS = 1000000000;
 enum {
@@ -249,23 +250,31 @@ static void streams_turn(int to, display_t *display) {
   }
 }
 
+// The user may have asked for it already.
+static sdg_status_t waits_ask(void) {
+  const char *asked = getenv("SUNDOG_WAITS");
+  return asked && strcmp(asked, "yes") == 0
+             ? SDG_OK
+             : setting_make("SUNDOG_WAITS", "yes", SDG_ORIGIN_COMMAND);
+}
+
 sdg_status_t display_start(int size, const char *folder, display_t *out) {
   drawing_t drawing = {
       .group = getpgrp(), .parent = getpid(), .start_ns = now_ns()};
   int ranks = -1, done[2];
   sdg_live_t *live;
-  SDG_TRY(totals_create(size, &live));
-  SDG_TRY(rates_create(size, folder, &drawing.samples));
-  if (setenv("SUNDOG_WAITS", "yes", 1) != 0)
-    return sdg_fail(SDG_E_NO_MEMORY, "SUNDOG_WAITS");
-  drawing.live = live;
   drawing.next_ns = drawing.start_ns;
   drawing.terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (drawing.terminal < 0 ||
       !pair_make(STDERR_FILENO, &drawing.text, &ranks) ||
-      pipe2(done, O_CLOEXEC) != 0)
+      pipe2(done, O_CLOEXEC) != 0) {
     return sdg_fail(SDG_E_START, "a pseudo-terminal for --progress: %s",
                     strerror(errno));
+  }
+  SDG_TRY(totals_create(size, &live));
+  SDG_TRY(rates_create(size, folder, &drawing.samples));
+  SDG_TRY(waits_ask());
+  drawing.live = live;
   fflush(NULL);
   pid_t pid = fork();
   if (pid == 0) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "tools/program/setting.h"
 
 sdg_status_t totals_create(int size, sdg_live_t **out) {
   size_t bytes = sdg_live_bytes(size);
@@ -26,10 +27,9 @@ sdg_status_t totals_create(int size, sdg_live_t **out) {
   // Stays open as long as this process lives, because ranks open it by this
   // path: a program that closes all descriptors can do so, too.
   snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
-  if (!error && setenv("SUNDOG_LIVE", path, 1) != 0)
-    error = errno;
   if (error)
     return sdg_fail(SDG_E_START, "memory for --progress: %s", strerror(error));
+  SDG_TRY(setting_make("SUNDOG_LIVE", path, SDG_ORIGIN_COMMAND));
   live->magic = SDG_LIVE_MAGIC;
   live->rank_bytes = sizeof(sdg_live_rank_t);
   live->ranks = (uint32_t)size;

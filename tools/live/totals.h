@@ -12,7 +12,7 @@
 
 /* Makes the memory for `size` ranks and sets SUNDOG_LIVE for them. It has no
  * name but that of the descriptor in this process, and lasts until the last
- * process that has mapped it ends. SDG_E_START. */
+ * process that has mapped it ends. SDG_E_START, SDG_E_NO_MEMORY. */
 sdg_status_t totals_create(int size, sdg_live_t **out) SDG_MUST_CHECK;
 
 /* Totals of a rank at one time. */

@@ -211,6 +211,10 @@ nothing_is_drawn_in_the_background() {
   drawn 'calls/s'
   clean
 }
+origin_is() { # VARIABLE ORIGIN: in the record of rank 0
+  grep -q "\"$1\",\"value\":\"[^\"]*\",\"origin\":\"$2\"" kept/rank-0*
+}
+
 labels_reports_and_tables_go_with_it() {
   progress 0 -- -n 2 --label -v --report run.html -- "$pace" 800 5000 said=1,100,0
   grep -qx '1: step 100 of rank 1 has ended' screen
@@ -218,6 +222,12 @@ labels_reports_and_tables_go_with_it() {
   grep -q '<html' run.html
   drawn 'calls/s'
   clean
+  # Nobody has set these by hand.
+  progress 0 -- -n 2 --record kept -- "$pace" 10 0
+  origin_is SUNDOG_LIVE command
+  origin_is SUNDOG_WAITS command
+  progress 0 -- -n 2 -v --record kept -- "$pace" 10 0
+  origin_is SUNDOG_WAITS argument
 }
 a_rank_that_cannot_be_seen_says_so() {
   progress 0 columns=160 -- -n 1 -- sh -c 'SUNDOG_LIVE=/nowhere exec "$0" 3 0' "$pace"
