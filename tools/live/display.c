@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/log.h"
 #include "tools/launch/descendants.h"
 #include "tools/launch/label.h"
 #include "tools/live/cursor.h"
@@ -268,8 +269,10 @@ sdg_status_t display_start(int size, const char *folder, display_t *out) {
   if (drawing.terminal < 0 ||
       !pair_make(STDERR_FILENO, &drawing.text, &ranks) ||
       pipe2(done, O_CLOEXEC) != 0) {
-    return sdg_fail(SDG_E_START, "a pseudo-terminal for --progress: %s",
-                    strerror(errno));
+    sdg_log("--progress draws nothing, because there is no pseudo-terminal for "
+            "it: %s",
+            strerror(errno));
+    return SDG_OK;
   }
   SDG_TRY(totals_create(size, &live));
   SDG_TRY(rates_create(size, folder, &drawing.samples));

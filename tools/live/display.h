@@ -30,7 +30,8 @@ bool display_possible(void);
 /* Starts the process for `size` ranks, and connects this process's standard
  * output and error, as far as they are this terminal, to it. Sets SUNDOG_LIVE
  * and SUNDOG_WAITS for the ranks. `folder` has the notes of ranks that have
- * ended. SDG_E_START, SDG_E_NO_MEMORY. */
+ * ended. Without a free pseudo-terminal a message says so, and nothing is
+ * started. SDG_E_START, SDG_E_NO_MEMORY. */
 sdg_status_t display_start(int size, const char *folder,
                            display_t *out) SDG_MUST_CHECK;
 

@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154,SC2317,SC1091,SC2016 # harness.sh; other shells' text
 . "$(dirname "$0")/../harness.sh"
 here=$(realpath -s "$(dirname "$0")") host=$(dirname "$(realpath "$3")")
-pace=$(realpath "$4")
+pace=$(realpath "$4") no_terminal=$(realpath "$5")
 rmdir "$top/build/src/host/lib"
 ln -s "$host" "$top/build/src/host/lib"
 export OMP_NUM_THREADS=1 TERM=xterm
@@ -229,6 +229,13 @@ labels_reports_and_tables_go_with_it() {
   progress 0 -- -n 2 -v --record kept -- "$pace" 10 0
   origin_is SUNDOG_WAITS argument
 }
+without_a_free_terminal_the_run_goes_on() {
+  shows 0 columns=160 -- env LD_PRELOAD="$no_terminal" "$sundog" run --progress \
+    "${split[@]}" -n 2 -- "$pace" 10 0
+  grep -q 'there is no pseudo-terminal for it: No space left' screen
+  grep -q '^10 steps in' screen
+  [ ! -s shown ]
+}
 a_rank_that_cannot_be_seen_says_so() {
   progress 0 columns=160 -- -n 1 -- sh -c 'SUNDOG_LIVE=/nowhere exec "$0" 3 0' "$pace"
   grep -q 'SDG-004 .*/nowhere: No such file' screen
@@ -247,4 +254,5 @@ cases numbers_agree_with_the_table a_slow_rank_is_named \
   the_terminal_is_clean_after_an_interrupt \
   the_terminal_is_clean_after_a_killed_run \
   nothing_is_drawn_in_the_background labels_reports_and_tables_go_with_it \
+  without_a_free_terminal_the_run_goes_on \
   a_rank_that_cannot_be_seen_says_so exec_refuses_it
