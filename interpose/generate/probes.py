@@ -52,6 +52,14 @@ OPENING = r'''#include <cublasLt.h>
 REFUSALS = {'cudart': 'RUNTIME', 'cudnn': 'CUDNN', 'nccl': 'NCCL'}
 
 
+def more_type(e):
+    """Only its type is used: of functions that have one parameter more in the
+    runtime of CUDA 12. What its caller has left there is passed on to others,
+    which do not read it."""
+    return (f'extern {join(e.ctype, f"more_{e.name}")}({e.declaration()}, '
+            'void *more);')
+
+
 def prototype_check(e):
     if not e.is_shown:  # only other compilers, or versions, are shown it
         return f'extern {join(e.ctype, e.typed())}({e.declaration()});'
@@ -159,6 +167,8 @@ def entry_row(e):
 def probes_c(entries):
     out = [HEAD_C, OPENING]
     out += [prototype_check(e) for e in entries if e.name == e.prototype]
+    out += [more_type(e) for e in entries
+            if e.changed and e.name == e.prototype]
     out.append('')
     for e in entries:
         out += functions(e)

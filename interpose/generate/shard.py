@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generates what the shard view does around an entry that writes memory, makes
 a value of it, or reads a clock."""
-from snippets import CALLER, begins, fill_of, real
+from snippets import CALLER, begins, fill_of, passed, real
 from vector import vector, vector_call
 
 
@@ -40,7 +40,7 @@ def note_of(e, untouched):
 def noted_probe(e):
     if e.is_timing():
         return timed(e)
-    untouched = (f'probe_{e.name}({e.arguments()})' if e.is_armed()
+    untouched = (f'probe_{e.name}({passed(e)})' if e.is_armed()
                  else real(e))
     note = note_of_product if e.is_product() else note_of
     return [
@@ -51,4 +51,4 @@ def noted_probe(e):
         f'static {begins("shard", e)}',
         '  if (LIKELY(!sdg_hint_any()))',
         f'    TAIL return {untouched};',
-        f'  TAIL return noted_{e.name}({e.arguments()});', '}', '']
+        f'  TAIL return noted_{e.name}({passed(e)});', '}', '']

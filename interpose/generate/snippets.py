@@ -10,14 +10,22 @@ CALLER = '__builtin_return_address(0)'
 
 
 def begins(prefix, e):
-    """The first line of a function with the entry's prototype."""
-    return f'{join(e.ctype, f"{prefix}_{e.name}")}({e.declaration()}) {{'
+    """The first line of a function with the entry's prototype, and with
+    whatever follows its arguments if a runtime may have one more."""
+    more = ', void *more' if e.changed else ''
+    return f'{join(e.ctype, f"{prefix}_{e.name}")}({e.declaration()}{more}) {{'
+
+
+def passed(e):
+    """The arguments of a function that has what begins() writes."""
+    return e.arguments() + (', more' if e.changed else '')
 
 
 def real(e, arguments=None):
     """A call of the real function."""
-    return (f'REAL({e.name}, {e.typed()})'
-            f'({e.arguments() if arguments is None else arguments})')
+    typed = f'more_{e.prototype}' if e.changed else e.typed()
+    return (f'REAL({e.name}, {typed})'
+            f'({passed(e) if arguments is None else arguments})')
 
 
 def fill_of(e):
