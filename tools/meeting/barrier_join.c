@@ -13,8 +13,8 @@
 #include "tools/meeting/note.h"
 
 // A later address is tried this long after the one before it, and again this
-// long after it has failed.
-static const double head_start_s = 0.3;
+// long after it has failed; less if the time limit leaves less for each.
+static const double most_head_start_s = 0.3;
 enum {
   WARNING_SECONDS = 30,
   // Rank 0's time limit began later; its message names the missing ranks.
@@ -28,6 +28,7 @@ typedef struct attempt {
   int fd;
   double next_s;  // when to try
   double since_s; // when it began
+  double head_start_s;
   note_greeting_t greeting;
   size_t got;
 } attempt_t;
@@ -35,7 +36,9 @@ typedef struct attempt {
 static void attempt_end(attempt_t *attempt, double now_s) {
   if (attempt->fd >= 0)
     close(attempt->fd);
-  *attempt = (attempt_t){.fd = -1, .next_s = now_s + head_start_s};
+  *attempt = (attempt_t){.fd = -1,
+                         .next_s = now_s + attempt->head_start_s,
+                         .head_start_s = attempt->head_start_s};
 }
 
 static bool proof_holds(const sdg_secret_t *secret, const char *role,
@@ -199,8 +202,12 @@ sdg_status_t barrier_join(const barrier_place_t *place,
                        .secret = secret,
                        .timeout_s = timeout_s,
                        .watch = sdg_stopwatch_start()};
+  double head_start_s = timeout_s / (4 * place->count);
+  if (head_start_s > most_head_start_s)
+    head_start_s = most_head_start_s;
   for (int i = 0; i < place->count; i++)
-    journey.attempt[i] = (attempt_t){.fd = -1, .next_s = i * head_start_s};
+    journey.attempt[i] = (attempt_t){
+        .fd = -1, .next_s = i * head_start_s, .head_start_s = head_start_s};
   note_arrival_t arrival = {.rank = (uint32_t)rank};
   SDG_TRY(sdg_secret_random(arrival.nonce, sizeof arrival.nonce));
   int reached = 0, common = 0;

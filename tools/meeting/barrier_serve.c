@@ -104,7 +104,15 @@ static void guest_greet(barrier_t *barrier, guest_t *guest) {
     guest_drop(barrier, guest);
 }
 
-static void guests_accept(barrier_t *barrier, int listener, double now_s) {
+static sdg_status_t descriptors_fault(const barrier_t *barrier) {
+  return sdg_fail(SDG_E_RENDEZVOUS,
+                  "rank 0 may not open the %d descriptors that %d ranks take "
+                  "(ulimit -n)",
+                  barrier->guests, barrier->size);
+}
+
+static sdg_status_t guests_accept(barrier_t *barrier, int listener,
+                                  double now_s) {
   int fd;
   while ((fd = sdg_fd_raise(accept4(listener, NULL, NULL,
                                     SOCK_CLOEXEC | SOCK_NONBLOCK))) >= 0) {
@@ -122,6 +130,7 @@ static void guests_accept(barrier_t *barrier, int listener, double now_s) {
     else
       guest_greet(barrier, guest);
   }
+  return errno == EMFILE ? descriptors_fault(barrier) : SDG_OK;
 }
 
 static void guest_judge(barrier_t *barrier, guest_t *guest) {
@@ -224,10 +233,7 @@ static sdg_status_t guests_serve(barrier_t *barrier, int listener,
     polls[barrier->guests] = (struct pollfd){.fd = listener, .events = POLLIN};
     int ready = poll(polls, (nfds_t)barrier->guests + 1, 50);
     if (ready < 0 && errno == EINVAL)
-      return sdg_fail(SDG_E_RENDEZVOUS,
-                      "rank 0 may not open the %d descriptors that %d ranks "
-                      "take (ulimit -n)",
-                      barrier->guests, barrier->size);
+      return descriptors_fault(barrier);
     if (ready < 0)
       continue;
     for (int i = 0; i < barrier->guests; i++) {
@@ -239,7 +245,7 @@ static sdg_status_t guests_serve(barrier_t *barrier, int listener,
         guest_drop(barrier, guest);
     }
     if (polls[barrier->guests].revents)
-      guests_accept(barrier, listener, now_s);
+      SDG_TRY(guests_accept(barrier, listener, now_s));
   }
   guests_release(barrier, SDG_OK, "");
   return SDG_OK;

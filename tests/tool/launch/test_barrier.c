@@ -126,6 +126,46 @@ START_TEST(too_few_descriptors_are_reported_at_once) {
 }
 END_TEST
 
+// More than poll() minds, fewer than are connected.
+START_TEST(a_connection_without_a_descriptor_is_reported_at_once) {
+  bool same;
+  int reached;
+  begin();
+  pid_t first = rank_start(1, &secret, SDG_E_JOIN_TIMEOUT, "rank 0");
+  const struct rlimit enough = {67, 67}; // polled: those of 2 ranks, STRANGERS
+  int last = 0;
+  while (last >= 0 && last < 66)
+    last = dup(listener);
+  ck_assert_int_eq(last, 66);
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &enough), 0);
+  ck_assert_uint_eq(barrier_serve(listener, &secret, 2, 20, &reached, &same),
+                    SDG_E_RENDEZVOUS);
+  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "ulimit -n"));
+  rank_end(first);
+}
+END_TEST
+
+// Each of the other addresses gets its time, within the limit.
+START_TEST(the_last_of_many_addresses_is_tried_in_time) {
+  bool same;
+  int reached;
+  begin();
+  barrier_place_t many = {.count = BARRIER_ADDRESSES};
+  for (int i = 0; i < BARRIER_ADDRESSES; i++) {
+    many.address[i] = place.address[0];
+    sdg_address_set_port(&many.address[i], 1); // nobody listens
+  }
+  many.address[BARRIER_ADDRESSES - 1] = place.address[0];
+  place = many;
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(barrier_join(&place, &secret, 1, 2, &reached) == SDG_OK ? 0 : 1);
+  ck_assert_uint_eq(barrier_serve(listener, &secret, 2, 4, &reached, &same),
+                    SDG_OK);
+  rank_end(pid);
+}
+END_TEST
+
 START_TEST(a_port_that_is_kept_can_be_listened_at) {
   uint16_t port = 0, same_port = 0, third = 0;
   int kept = sdg_address_reserve(0, &port);
@@ -151,6 +191,8 @@ int main(void) {
   tcase_add_test(cases, only_who_knows_the_secret_counts);
   tcase_add_test(cases, strangers_and_ranks_that_are_not_of_the_job_do_no_harm);
   tcase_add_test(cases, too_few_descriptors_are_reported_at_once);
+  tcase_add_test(cases, a_connection_without_a_descriptor_is_reported_at_once);
+  tcase_add_test(cases, the_last_of_many_addresses_is_tried_in_time);
   tcase_add_test(cases, a_port_that_is_kept_can_be_listened_at);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
