@@ -105,7 +105,8 @@ const struct argp exec_argp = {
         "Debuggers and profilers go after the --:\n\n  sundog exec --alone "
         "--device host -- gdb --args ./solver\n\nOn one machine or several, "
         "the ranks find each other by themselves under a launcher that offers "
-        "PMIx or PMI (Open MPI, MPICH, Intel MPI, Flux, srun --mpi=pmix):\n\n  "
+        "PMIx or PMI (Open MPI, MPICH, Intel MPI, srun --mpi=pmix; Flux "
+        "untried):\n\n  "
         "mpirun -n 4 sundog exec --split H --view shard -- "
         "./solver in-{rank}.npy\n  srun -N 2 -n 4 --mpi=pmix sundog exec "
         "--split H --view shard -- ./solver in-{rank}.npy\n\nWith other "
@@ -246,13 +247,18 @@ static sdg_status_t program_wait(single_t *single, int *out_status) {
                       single->relay.near, single->relay.stop[0],
                       single->relay.stop[1]};
   guard_close(kept, sizeof kept / sizeof *kept);
-  SDG_TRY(relay_start(&single->relay));
-  *out_status = child_wait_status(pid, &blocked);
+  sdg_status_t relayed = relay_start(&single->relay);
+  if (relayed != SDG_OK)
+    kill(pid, SIGKILL);
+  int status = child_wait_status(pid, &blocked);
   // Launchers send SIGKILL soon after SIGTERM.
   family_spare(single->guard);
   ranks_sweep(RANKS_SWEEP_NS);
+  if (relayed != SDG_OK)
+    return relayed;
   if (relay_stop(&single->relay))
     single->meeting.pmi = -1; // the program has to end its use itself
+  *out_status = status;
   return SDG_OK;
 }
 
@@ -269,6 +275,13 @@ static sdg_status_t environment_set(single_t *single) {
   if (single->within_run)
     return SDG_OK;
   return setting_make("SUNDOG_REPORT", single->folder, SDG_ORIGIN_COMMAND);
+}
+
+// After this the launcher may end all ranks.
+static void meeting_end(single_t *single, int exit_status) {
+  if (single->meeting.pmi >= 0)
+    pmi_end(single->meeting.pmi, exit_status);
+  single->meeting.pmi = -1;
 }
 
 // Runs the program and returns its exit status. If a signal ended it, ends this
@@ -296,7 +309,10 @@ static int program_run(single_t *single) {
   }
   folder_remove(single->folder);
   guard_end(single->guard);
-  return WIFSIGNALED(status) ? child_end_alike(status) : exit_status;
+  if (!WIFSIGNALED(status))
+    return exit_status;
+  meeting_end(single, exit_status);
+  return child_end_alike(status);
 }
 
 static int rank_run(single_t *single) {
@@ -335,8 +351,6 @@ int command_exec(int argc, char **argv) {
                      .meeting = {.port = -1, .pmi = -1}};
   argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
   int status = rank_run(&single);
-  // Last, because the launcher may end all ranks now.
-  if (single.meeting.pmi >= 0)
-    pmi_end(single.meeting.pmi, status);
+  meeting_end(&single, status);
   return status;
 }

@@ -35,17 +35,35 @@ static sdg_status_t fault(const char *what) {
                   what);
 }
 
-static sdg_status_t line_send(const pmi_t *pmi, const char *line) {
+// Returns 0, or why the launcher did not take the whole line.
+static int line_give(int fd, const char *line, double limit_s) {
+  sdg_stopwatch_t watch = sdg_stopwatch_start();
   for (size_t left = strlen(line); left > 0;) {
-    ssize_t n = send(pmi->fd, line, left, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR)
+    struct pollfd polled = {.fd = fd, .events = POLLOUT};
+    if (sdg_stopwatch_read(&watch) >= limit_s)
+      return ETIMEDOUT;
+    if (poll(&polled, 1, 50) <= 0)
+      continue;
+    ssize_t n = send(fd, line, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
       continue;
     if (n < 0)
-      return fault("is closed");
+      return errno;
     line += n;
     left -= (size_t)n;
   }
-  return SDG_OK;
+  return 0;
+}
+
+static sdg_status_t line_send(const pmi_t *pmi, const char *line) {
+  switch (line_give(pmi->fd, line, ANSWER_S)) {
+  case 0:
+    return SDG_OK;
+  case ETIMEDOUT:
+    return fault("takes nothing");
+  default:
+    return fault("is closed");
+  }
 }
 
 // Reads byte by byte: what follows the line may be for the program. *out_late:
@@ -104,18 +122,21 @@ static bool word_find(const pmi_t *pmi, const char *name, char *out,
   return false;
 }
 
-// Sends a request and reads its answer, which must be `answer`.
+// Sends a request and reads its answer, which must be `answer`. Messages have
+// the first words alone: values hold the job's secret.
 static sdg_status_t ask(pmi_t *pmi, const char *request, const char *answer) {
   char word[NAME_BYTES], text[NAME_BYTES];
   bool late;
   SDG_TRY(line_send(pmi, request));
   SDG_TRY(line_read(pmi, ANSWER_S, 0, &late));
-  snprintf(text, sizeof text, "does not answer %.*s",
-           (int)strcspn(request, "\n"), request);
+  const int shown = (int)strcspn(request, " \n");
+  const char *value = strstr(pmi->line, "value=");
+  snprintf(text, sizeof text, "does not answer %.*s", shown, request);
   if (late)
     return fault(text);
-  snprintf(text, sizeof text, "answers \"%.100s\" to %.*s", pmi->line,
-           (int)strcspn(request, "\n"), request);
+  snprintf(text, sizeof text, "answers \"%.*s\" to %.*s",
+           value && value - pmi->line < 100 ? (int)(value - pmi->line) : 100,
+           pmi->line, shown, request);
   if (!word_find(pmi, "cmd", word, sizeof word) || strcmp(word, answer) != 0 ||
       (word_find(pmi, "rc", word, sizeof word) && strcmp(word, "0") != 0))
     return fault(text);
@@ -129,19 +150,29 @@ static void blanks_swap(char *text, char from, char to) {
       *text = to;
 }
 
+// Copies the text, or as many of its words as fit; false: none does.
+static bool text_fit(const char *text, char *out, size_t bytes) {
+  size_t length = strlen(text);
+  if (length >= bytes)
+    for (length = bytes; length > 0 && text[--length] != ' ';)
+      continue;
+  memcpy(out, text, length);
+  out[length] = '\0';
+  return length > 0;
+}
+
 static sdg_status_t publish_text(pmi_t *pmi, const char *space,
                                  const char *publish) {
   char word[NAME_BYTES], value[LINE_BYTES / 2], request[LINE_BYTES];
   SDG_TRY(ask(pmi, "cmd=get_maxes\n", "maxes"));
-  size_t most = word_find(pmi, "vallen_max", word, sizeof word)
-                    ? strtoul(word, 0, 10)
-                    : 0;
-  if (strlen(publish) >= most || strlen(publish) >= sizeof value)
+  if (!word_find(pmi, "vallen_max", word, sizeof word))
+    return fault("does not say how long a value may be");
+  size_t most = strtoul(word, 0, 10);
+  if (!text_fit(publish, value, most < sizeof value ? most : sizeof value))
     return sdg_fail(SDG_E_PMIX,
-                    "rank 0's addresses take %zu bytes, and the launcher's PMI "
-                    "allows %zu",
-                    strlen(publish) + 1, most);
-  snprintf(value, sizeof value, "%s", publish);
+                    "the launcher's PMI allows values of %zu bytes, in which "
+                    "no address fits",
+                    most);
   blanks_swap(value, ' ', ',');
   snprintf(request, sizeof request, "cmd=put kvsname=%s key=" KEY " value=%s\n",
            space, value);
@@ -196,7 +227,6 @@ void pmi_end(int fd, int status) {
     nanosleep(&(struct timespec){.tv_nsec = STREAMS_NS}, NULL);
     snprintf(line, sizeof line, "cmd=abort exitcode=%d\n", status);
   }
-  if (send(fd, line, strlen(line), MSG_NOSIGNAL) > 0 &&
-      poll(&polled, 1, END_S * 1000) > 0)
+  if (line_give(fd, line, END_S) == 0 && poll(&polled, 1, END_S * 1000) > 0)
     (void)!recv(fd, line, sizeof line, MSG_DONTWAIT);
 }

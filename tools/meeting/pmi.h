@@ -12,7 +12,8 @@
 
 /* If `publish` is not NULL, publishes it; one rank must. Waits until all ranks
  * have called this, then writes what was published to `out`. Blanks within the
- * text are allowed, commas and '=' are not. `fd`: PMI_FD. The launcher now
+ * text are allowed, commas and '=' are not; if the launcher has no room for all
+ * words, the last ones are left out. `fd`: PMI_FD. The launcher now
  * expects that somebody leaves before the rank's end, the program or this
  * process. SDG_E_PMIX; SDG_E_JOIN_TIMEOUT if not all ranks called this. */
 sdg_status_t pmi_meet(int fd, const char *publish, double timeout_s, char *out,

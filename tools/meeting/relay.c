@@ -13,6 +13,8 @@
 #include "src/base/log.h"
 
 enum { NEAR, SERVER, STOP, POLLS };
+// How long the launcher may leave what the program said last.
+enum { LAST_MS = 5000 };
 
 // Bytes on their way in one direction.
 typedef struct stream {
@@ -60,11 +62,15 @@ static void *relay_run(void *data) {
   stream_t in = {.from = relay->server, .to = relay->near};
   bool stopping = false;
   while (!out.ended && !in.ended) {
-    struct pollfd polls[POLLS] = {[NEAR] = poll_for(relay->near, &out, &in),
-                                  [SERVER] = poll_for(relay->server, &in, &out),
-                                  [STOP] = {.fd = relay->stop[0]}};
-    if (poll(polls, POLLS, -1) < 0)
+    struct pollfd polls[POLLS] = {
+        [NEAR] = poll_for(relay->near, &out, &in),
+        [SERVER] = poll_for(relay->server, &in, &out),
+        [STOP] = {.fd = stopping ? -1 : relay->stop[0]}};
+    int ready = poll(polls, POLLS, !stopping ? -1 : out.used ? LAST_MS : 0);
+    if (ready < 0)
       continue;
+    if (ready == 0)
+      break;
     // Once the program has ended, what it sent last is here already.
     stopping = stopping || polls[STOP].revents;
     if (stopping && !polls[NEAR].revents && !out.used)

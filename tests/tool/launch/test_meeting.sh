@@ -314,6 +314,28 @@ a_failing_program_ends_the_job_with_its_status() {
   says err 'SDG-717 [rank 3]'
   folders_wait
 }
+# hydra does not always notice by itself that a signal has ended a rank.
+a_signal_ends_the_job() {
+  local start=$SECONDS time=50.$RANDOM$RANDOM try=0
+  run 139 mpich "$sundog" exec "${split[@]}" -- sh -c \
+    "[ {rank} = 3 ] && sleep 1 && kill -SEGV \$\$; exec sleep $time"
+  until ! pgrep -fx "sleep $time" >/dev/null; do
+    [ $((try += 1)) -lt 100 ]
+    sleep 0.1
+  done
+  [ $((SECONDS - start)) -lt 20 ]
+  folders_wait
+}
+# No thread has room for such a stack.
+a_program_that_pmi_would_miss_is_ended() {
+  local start=$SECONDS
+  run 125 mpich sh -c "ulimit -s 214748364800 && exec '$sundog' exec ${split[*]} \
+    -- sleep 50"
+  says err 'SDG-212'
+  says err "no thread for the program's PMI"
+  [ $((SECONDS - start)) -lt 20 ]
+  folders_wait
+}
 # hydra takes a rank that leaves MPI without MPI_Finalize for a failed one.
 a_program_that_leaves_mpi_too_early_fails_the_job() {
   local status=0
@@ -377,6 +399,7 @@ for name in mpich openmpi slurm; do
   if [ $name = mpich ]; then
     command -v mpiexec.hydra >/dev/null || continue
     found+=(the_doctor_names_pmi a_failing_program_ends_the_job_with_its_status
+      a_signal_ends_the_job a_program_that_pmi_would_miss_is_ended
       a_program_that_leaves_mpi_too_early_fails_the_job
       a_program_that_closes_all_descriptors_ends_well
       a_second_command_of_a_rank_is_refused)
