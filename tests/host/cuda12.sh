@@ -3,7 +3,7 @@
 # cuda12.sh SOURCE BATCHES REAL SUNDOG FOLDER COMPILER...: a program of CUDA 12 that
 # finds no libraries by itself runs on the host device, with those of 12.
 set -eu
-source=$1 batches=$2 real=$3 sundog=$4 folder=$5
+source=$1 batches=$2 real=$3 sundog=$(realpath -s "$4") folder=$5
 shift 5
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

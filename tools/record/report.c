@@ -206,7 +206,8 @@ static sdg_status_t nothing_fail(const char *folder, int reports) {
                     seen.calls, seen.nearest);
   if (seen.opaque > 0)
     return sdg_fail(SDG_E_NOTHING_MATCHED,
-                    "%" PRId64 " calls were of fused ops, or of graphs that sundog "
+                    "%" PRId64
+                    " calls were of fused ops, or of graphs that sundog "
                     "does not split; no other call was seen",
                     seen.opaque);
   if (seen.calls > 0 || reports > 0)

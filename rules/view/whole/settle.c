@@ -277,8 +277,9 @@ static bool uses_pieces(const sdg_memory_access_t *memory) {
   return in_pieces;
 }
 
-// A thread that a shared function waits for, or another one. Rows of other ranks
-// cannot be brought now; those that the call has brought may be on their way.
+// A thread that a shared function waits for, or another one. Rows of other
+// ranks cannot be brought now; those that the call has brought may be on their
+// way.
 static sdg_status_t beside_function(const sdg_memory_access_t *memory,
                                     const char *function) {
   cudaStream_t stream;
