@@ -50,8 +50,9 @@ const struct argp compare_argp = {
 // What both runs have of one thing.
 typedef struct pair {
   char name[RECORDED_NAME_BYTES];
-  int64_t calls[2], received_bytes[2], time_ns[2];
+  int64_t calls[2], received_bytes[2], device_ns[2], host_ns[2];
   bool there[2];
+  bool by_host[2]; // some calls have no time of the device
 } pair_t;
 
 typedef struct pairs {
@@ -73,8 +74,9 @@ static void kind_add(pairs_t *pairs, const json_t *kind, int side) {
   pair->there[side] = true;
   pair->calls[side] += recorded_number(kind, "all_calls");
   pair->received_bytes[side] += recorded_number(kind, "received_bytes");
-  pair->time_ns[side] +=
-      device_ns ? device_ns : recorded_number(kind, "host_ns");
+  pair->device_ns[side] += device_ns;
+  pair->host_ns[side] += recorded_number(kind, "host_ns");
+  pair->by_host[side] |= device_ns == 0 && recorded_number(kind, "all_calls");
 }
 
 static sdg_status_t pairs_make(json_t *const *report, pairs_t *out) {
@@ -194,6 +196,21 @@ static void whole_print(json_t *const *report) {
   scols_unref_table(table);
 }
 
+// One clock for all calls of an entry: the device's, or that of the host, which
+// does not tell how long the device took.
+static int64_t time_ns(const pair_t *pair, size_t side) {
+  return pair->by_host[side] ? pair->host_ns[side] : pair->device_ns[side];
+}
+
+static void times_set(struct libscols_line *line, const pair_t *pair) {
+  for (size_t side = 0; side < 2; side++)
+    if (pair->there[side])
+      cell_set(line, 5 + side, "%.2f%s", (double)time_ns(pair, side) / 1e6,
+               pair->by_host[side] ? " host" : "");
+  if (pair->there[0] && pair->there[1] && pair->by_host[0] == pair->by_host[1])
+    change_set(line, 7, (double)time_ns(pair, 0), (double)time_ns(pair, 1));
+}
+
 static void kinds_print(const pairs_t *pairs) {
   static const char *const columns[] = {"CALL",    "CALLS A", "CALLS B",
                                         "BYTES A", "BYTES B", "MS A",
@@ -210,10 +227,8 @@ static void kinds_print(const pairs_t *pairs) {
         continue;
       cell_set(line, 1 + side, "%" PRId64, pair->calls[side]);
       cell_set(line, 3 + side, "%" PRId64, pair->received_bytes[side]);
-      cell_set(line, 5 + side, "%.2f", (double)pair->time_ns[side] / 1e6);
     }
-    if (pair->there[0] && pair->there[1])
-      change_set(line, 7, (double)pair->time_ns[0], (double)pair->time_ns[1]);
+    times_set(line, pair);
   }
   printf("\n");
   scols_print_table(table);
@@ -222,14 +237,19 @@ static void kinds_print(const pairs_t *pairs) {
 
 // ---- runs that do not compare ----------------------------------------------
 
+// A damaged report may have anything in place of a word.
+static const char *word_at(const json_t *words, size_t index) {
+  const char *word = json_string_value(json_array_get(words, index));
+  return word ? word : "?";
+}
+
 static char *words_join(const json_t *words) {
-  size_t index, bytes = 1, used = 0;
-  json_t *word;
-  json_array_foreach(words, index, word) bytes += json_string_length(word) + 1;
-  char *text = calloc(1, bytes);
-  json_array_foreach(words, index, word) if (text) used +=
-      (size_t)snprintf(text + used, bytes - used, "%s%s", index ? " " : "",
-                       json_string_value(word));
+  size_t count = json_array_size(words), bytes = 1;
+  for (size_t i = 0; i < count; i++)
+    bytes += strlen(word_at(words, i)) + 1;
+  char *text = calloc(1, bytes), *at = text;
+  for (size_t i = 0; i < count && text; i++)
+    at = stpcpy(stpcpy(at, i ? " " : ""), word_at(words, i));
   return text;
 }
 

@@ -145,7 +145,7 @@ json_t *facts_faults(const recorded_t *run) {
 void facts_faults_print(const char *name, const json_t *faults) {
   size_t index;
   json_t *text;
-  json_array_foreach(faults, index, text)
+  json_array_foreach(faults, index, text) if (json_is_string(text))
       sdg_log("%s: %s", name, json_string_value(text));
 }
 

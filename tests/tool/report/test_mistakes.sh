@@ -154,8 +154,49 @@ runs_that_do_not_compare_are_said() {
   run 0 "$sundog" compare a b
   says err "a and b ran on different machines"
 }
+# changed FROM TO CODE: a copy of a report, after Python code that changes `run`.
+changed() {
+  python3 - "$@" <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+exec(sys.argv[3])
+json.dump(run, open(sys.argv[2], "w"))
+PY
+}
+a_damaged_report_is_compared() {
+  scene 2
+  recorded kept 2
+  run 0 "$sundog" report kept --json -o a.json
+  changed a.json b.json 'run["facts"]["command"][1:] = [None] * 200 + [7, []]
+run["facts"]["faults"] = [None, {}]'
+  run 0 "$sundog" compare b.json a.json
+  says err 'of different command lines'
+  says err ' ? ? ? ?'
+  lacks err null
+  changed a.json c.json 'run["facts"]["command"] = {"a": 1}'
+  run 0 "$sundog" compare a.json c.json
+}
+times_of_two_clocks_do_not_compare() {
+  scene 2
+  recorded kept 2
+  run 0 "$sundog" report kept --json -o a.json
+  changed a.json b.json '
+for kind in run["kinds"]:
+    kind["device_ns"] *= 2'
+  run 0 "$sundog" compare a.json b.json
+  grep -Eq '^cudnnConvolutionForward .*[.][0-9]{2} +[0-9.]+ +[+]100 %$' out
+  # One strategy of two has no time of the device.
+  changed a.json b.json '
+kind = next(k for k in run["kinds"] if k["entry"] == "cudnnConvolutionForward")
+run["kinds"].append(dict(kind, strategy="literal", device_ns=0))'
+  run 0 "$sundog" compare a.json b.json
+  grep -Eq '^cudnnConvolutionForward .*[.][0-9]{2} +[0-9.]+ host *$' out
+  run 0 "$sundog" compare b.json b.json
+  grep -Eq '^cudnnConvolutionForward .*[.][0-9]{2} host +[0-9.]+ host *$' out
+}
 
 cases a_record_that_is_whole_has_no_faults what_a_record_lacks_is_said \
   files_of_two_runs_are_told_apart a_rank_of_several_processes_is_said \
   a_run_that_has_not_ended_is_said the_record_is_not_overwritten \
-  runs_that_do_not_compare_are_said
+  runs_that_do_not_compare_are_said a_damaged_report_is_compared \
+  times_of_two_clocks_do_not_compare
