@@ -3,6 +3,7 @@
 #include "tools/report/kinds.h"
 #include "tools/report/advice/sums.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // The sums over all ranks, and what only recorded calls tell.
@@ -38,37 +39,66 @@ static int64_t spent_of(const recorded_call_t *call) {
                    : larger(call->took_ns, call->agreed_ns);
 }
 
-static void rank_add(const recorded_t *run, const recorded_rank_t *rank,
-                     int kind, kind_all_t *all) {
-  kind_sums_t sums = sums_rank(run, rank, kind);
-  all->sums.calls += sums.calls;
-  all->sums.received_bytes += sums.received_bytes;
-  all->sums.sum_bytes += sums.sum_bytes;
-  all->sums.wait_ns += sums.wait_ns;
-  all->sums.copied_bytes += sums.copied_bytes;
-  if (sums.calls > all->most_calls)
-    all->most_calls = sums.calls;
-  for (int i = 0; i < rank->calls; i++) {
-    const recorded_call_t *call = &rank->call[i];
-    if (call->kind != kind)
-      continue;
-    const recorded_plan_t *plan =
-        call->plan >= 0 && call->number ? &rank->plan[call->plan] : NULL;
-    all->recorded++;
-    all->host_ns += call->took_ns;
-    all->device_ns += call->device_took_ns;
-    all->agreed_ns += call->agreed_ns;
-    all->wait_ns += call->wait_ns;
-    all->spent_ns += spent_of(call);
-    if (!plan || plan->formula_bytes < 0)
-      all->formula_bytes = -1;
-    else if (all->formula_bytes >= 0)
-      all->formula_bytes += plan->formula_bytes;
-    if (plan && all->plan != plan->line) {
-      all->plan = plan->line;
-      why_add(all->why, plan->line);
-    }
+static void sums_add(kind_all_t *all, const kind_sums_t *sums) {
+  all->sums.calls += sums->calls;
+  all->sums.received_bytes += sums->received_bytes;
+  all->sums.sum_bytes += sums->sum_bytes;
+  all->sums.wait_ns += sums->wait_ns;
+  all->sums.copied_bytes += sums->copied_bytes;
+  all->most_calls = larger(all->most_calls, sums->calls);
+}
+
+static void call_add(kind_all_t *all, const recorded_rank_t *rank,
+                     const recorded_call_t *call) {
+  const recorded_plan_t *plan =
+      call->plan >= 0 && call->number ? &rank->plan[call->plan] : NULL;
+  all->recorded++;
+  all->host_ns += call->took_ns;
+  all->device_ns += call->device_took_ns;
+  all->agreed_ns += call->agreed_ns;
+  all->wait_ns += call->wait_ns;
+  all->spent_ns += spent_of(call);
+  if (!plan || plan->formula_bytes < 0)
+    all->formula_bytes = -1;
+  else if (all->formula_bytes >= 0)
+    all->formula_bytes += plan->formula_bytes;
+  if (plan && all->plan != plan->line) {
+    all->plan = plan->line;
+    why_add(all->why, plan->line);
   }
+}
+
+static void alls_free(const recorded_t *run, kind_all_t *all) {
+  for (int k = 0; k < run->kinds && all; k++)
+    json_decref(all[k].why);
+  free(all);
+}
+
+// Of all kinds, which the caller frees; NULL if memory runs out.
+static kind_all_t *alls_make(const recorded_t *run) {
+  size_t kinds = (size_t)run->kinds + 1;
+  kind_all_t *all = calloc(kinds, sizeof *all);
+  kind_sums_t *sums = calloc(kinds, sizeof *sums);
+  for (int k = 0; k < run->kinds && all; k++)
+    all[k].why = json_array();
+  for (int r = 0; r < run->found && all && sums; r++) {
+    const recorded_rank_t *rank = &run->rank[r];
+    sums_kinds(run, rank, sums);
+    for (int k = 0; k < run->kinds; k++)
+      sums_add(&all[k], &sums[k]);
+    for (int i = 0; i < rank->calls; i++)
+      call_add(&all[rank->call[i].kind], rank, &rank->call[i]);
+  }
+  // Calls that were not recorded have bytes, too.
+  for (int k = 0; k < run->kinds && all; k++)
+    if (all[k].recorded != all[k].sums.calls)
+      all[k].formula_bytes = -1;
+  if (!sums) {
+    alls_free(run, all);
+    all = NULL;
+  }
+  free(sums);
+  return all;
 }
 
 static const char *cause_of(const recorded_kind_t *kind, const json_t *plan) {
@@ -89,42 +119,32 @@ static const char *cause_of(const recorded_kind_t *kind, const json_t *plan) {
   return "redistribution";
 }
 
-static kind_all_t kind_of(const recorded_t *run, int kind) {
-  kind_all_t all = {.why = json_array()};
-  for (int r = 0; r < run->found; r++)
-    rank_add(run, &run->rank[r], kind, &all);
-  // Calls that were not recorded have bytes, too.
-  if (all.recorded != all.sums.calls)
-    all.formula_bytes = -1;
-  return all;
-}
-
-static json_t *kind_make(const recorded_t *run, int kind) {
-  const recorded_kind_t *k = &run->kind[kind];
-  kind_all_t all = kind_of(run, kind);
-  int64_t waited_ns = all.agreed_ns + all.wait_ns;
+static json_t *kind_make(const recorded_kind_t *k, const kind_all_t *all) {
+  int64_t waited_ns = all->agreed_ns + all->wait_ns;
   return json_pack(
       "{s:s,s:s,s:s,s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:I,s:I}", "entry",
       k->entry, "rule", k->rule, "strategy", k->strategy, "cause",
-      cause_of(k, all.plan), "why", all.why, "calls",
-      (json_int_t)all.most_calls, "all_calls", (json_int_t)all.sums.calls,
-      "host_ns", (json_int_t)all.host_ns, "device_ns",
-      (json_int_t)all.device_ns, "wait_ns", (json_int_t)all.sums.wait_ns,
+      cause_of(k, all->plan), "why", json_incref(all->why), "calls",
+      (json_int_t)all->most_calls, "all_calls", (json_int_t)all->sums.calls,
+      "host_ns", (json_int_t)all->host_ns, "device_ns",
+      (json_int_t)all->device_ns, "wait_ns", (json_int_t)all->sums.wait_ns,
       "wait_share",
-      all.spent_ns > 0 ? (double)waited_ns / (double)all.spent_ns : 0.0,
-      "received_bytes", (json_int_t)all.sums.received_bytes, "formula_bytes",
-      all.formula_bytes >= 0 ? json_integer(all.formula_bytes) : json_null(),
-      "sum_bytes", (json_int_t)all.sums.sum_bytes, "copied_bytes",
-      (json_int_t)all.sums.copied_bytes);
+      all->spent_ns > 0 ? (double)waited_ns / (double)all->spent_ns : 0.0,
+      "received_bytes", (json_int_t)all->sums.received_bytes, "formula_bytes",
+      all->formula_bytes >= 0 ? json_integer(all->formula_bytes) : json_null(),
+      "sum_bytes", (json_int_t)all->sums.sum_bytes, "copied_bytes",
+      (json_int_t)all->sums.copied_bytes);
 }
 
 json_t *kinds_make(const recorded_t *run) {
-  json_t *list = json_array();
-  for (int kind = 0; kind < run->kinds && list; kind++)
-    if (json_array_append_new(list, kind_make(run, kind)) != 0) {
+  kind_all_t *all = alls_make(run);
+  json_t *list = all ? json_array() : NULL;
+  for (int k = 0; k < run->kinds && list; k++)
+    if (json_array_append_new(list, kind_make(&run->kind[k], &all[k])) != 0) {
       json_decref(list);
-      return NULL;
+      list = NULL;
     }
+  alls_free(run, all);
   return list;
 }
 
@@ -133,14 +153,14 @@ json_t *kinds_causes(const recorded_t *run) {
                                       "gather", "parameters", "redistribution"};
   enum { NAMES = sizeof names / sizeof *names };
   int64_t bytes[NAMES] = {0};
-  json_t *object = json_object();
-  for (int kind = 0; kind < run->kinds; kind++) {
-    kind_all_t all = kind_of(run, kind);
-    const char *cause = cause_of(&run->kind[kind], all.plan);
+  kind_all_t *all = alls_make(run);
+  json_t *object = all ? json_object() : NULL;
+  for (int k = 0; k < run->kinds && all; k++) {
+    const char *cause = cause_of(&run->kind[k], all[k].plan);
     for (int i = 0; i < NAMES; i++)
-      bytes[i] += strcmp(cause, names[i]) == 0 ? all.sums.received_bytes : 0;
-    json_decref(all.why);
+      bytes[i] += strcmp(cause, names[i]) == 0 ? all[k].sums.received_bytes : 0;
   }
+  alls_free(run, all);
   for (int i = 0; i < NAMES; i++)
     (void)json_object_set_new(object, names[i], json_integer(bytes[i]));
   return object;

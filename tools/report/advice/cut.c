@@ -2,6 +2,7 @@
 // Proves what a run's bytes were for, and predicts them.
 #include "tools/report/advice/cut.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/record/formula.h"
@@ -161,17 +162,35 @@ static bool is_in_pieces(const json_t *operand) {
                      json_object_get(operand, "whole"));
 }
 
-bool cut_is_whole(const recorded_t *run, int64_t bytes, bool in_pieces) {
+static void whole_add(cut_wholes_t *wholes, int64_t bytes) {
+  if (bytes <= 0 || cut_is_whole(wholes, bytes))
+    return;
+  int64_t *more =
+      realloc(wholes->bytes, ((size_t)wholes->count + 1) * sizeof *more);
+  if (!more)
+    return;
+  wholes->bytes = more;
+  wholes->bytes[wholes->count++] = bytes;
+}
+
+cut_wholes_t cut_wholes(const recorded_t *run, bool in_pieces) {
+  cut_wholes_t wholes = {NULL, 0};
   for (int i = 0; i < run->rank[0].plans; i++) {
     size_t index;
     json_t *operand;
     json_array_foreach(json_object_get(run->rank[0].plan[i].line, "operands"),
                        index, operand) {
-      if (dims_of(operand) > 0 && (!in_pieces || is_in_pieces(operand)) &&
-          bytes_of(operand) * (run->ranks - 1) == bytes)
-        return true;
+      if (dims_of(operand) > 0 && (!in_pieces || is_in_pieces(operand)))
+        whole_add(&wholes, bytes_of(operand) * (run->ranks - 1));
     }
   }
+  return wholes;
+}
+
+bool cut_is_whole(const cut_wholes_t *wholes, int64_t bytes) {
+  for (int i = 0; i < wholes->count; i++)
+    if (wholes->bytes[i] == bytes)
+      return true;
   return false;
 }
 
@@ -195,17 +214,17 @@ static void fetch_add(fetch_t *fetch, int rank, int64_t bytes) {
 // A small copy to the host gives every rank the first one's values; otherwise a
 // whole tensor was completed. Tensors whose halos have been brought would be
 // other bytes if another dimension were cut.
-static bool fetch_known(const recorded_t *run, const fetch_t *fetch) {
+static bool fetch_known(const cut_wholes_t *wholes, const fetch_t *fetch) {
   enum { HOST_READ_BYTES = 4096 };
   bool of_first = fetch->first == 0 && fetch->least == fetch->most &&
                   fetch->most <= HOST_READ_BYTES;
-  return fetch->bytes == 0 || of_first ||
-         cut_is_whole(run, fetch->bytes, false);
+  return fetch->bytes == 0 || of_first || cut_is_whole(wholes, fetch->bytes);
 }
 
 // Whether it is known what each fetch brought. They come in the same order on
 // all ranks.
-static bool fetches_known(const recorded_t *run, int64_t fetched_bytes) {
+static bool fetches_known(const recorded_t *run, const cut_wholes_t *wholes,
+                          int64_t fetched_bytes) {
   int at[SDG_RANKS_MAX] = {0};
   int64_t all = 0;
   for (bool more = true; more;) {
@@ -220,7 +239,7 @@ static bool fetches_known(const recorded_t *run, int64_t fetched_bytes) {
       fetch_add(&fetch, r, rank->call[at[r]++].received_bytes);
       more = true;
     }
-    if (!fetch_known(run, &fetch))
+    if (!fetch_known(wholes, &fetch))
       return false;
     all += fetch.bytes;
   }
@@ -257,10 +276,14 @@ bool cut_prove(cut_t *cut) {
       if (plan->formula_bytes > 0)
         cut->formula_bytes += plan->formula_bytes * plan->calls;
     }
-  return cut->halo_bytes > 0 &&
-         (cut->shard ? cut->halo_bytes == cut->formula_bytes
-                     : cut->halo_bytes <= cut->formula_bytes) &&
-         fetches_known(run, cut->fetched_bytes);
+  if (cut->halo_bytes <= 0 ||
+      (cut->shard ? cut->halo_bytes != cut->formula_bytes
+                  : cut->halo_bytes > cut->formula_bytes))
+    return false;
+  cut_wholes_t wholes = cut_wholes(run, false);
+  bool known = fetches_known(run, &wholes, cut->fetched_bytes);
+  free(wholes.bytes);
+  return known;
 }
 
 // ---- predictions -----------------------------------------------------------

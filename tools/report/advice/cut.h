@@ -31,9 +31,17 @@ bool cut_prove(cut_t *cut);
  * alone were cut, evenly over `ranks`; -1: not known. */
 int64_t cut_predict(const cut_t *cut, const char *dim, int ranks);
 
-/* Whether `bytes` are those that all ranks together lack of some tensor of the
- * run that is in pieces (`in_pieces`), or may be. */
-bool cut_is_whole(const recorded_t *run, int64_t bytes, bool in_pieces);
+/* What all ranks together lack of each tensor of a run. */
+typedef struct cut_wholes {
+  int64_t *bytes; /* each once; freed by the caller */
+  int count;
+} cut_wholes_t;
+
+/* Of the tensors that are in pieces (`in_pieces`), or may be. */
+cut_wholes_t cut_wholes(const recorded_t *run, bool in_pieces);
+
+/* Whether `bytes` are those of one of the tensors. */
+bool cut_is_whole(const cut_wholes_t *wholes, int64_t bytes);
 
 /* Returns the index of the operand's dimension of that name; -1: it has none.
  */

@@ -162,12 +162,26 @@ static bool is_shard(const recorded_t *run) {
   return false;
 }
 
+// Notes which threads make convolutions.
+static void threads_note(const recorded_rank_t *rank,
+                         bool out_seen[SDG_CHANNEL_THREADS]) {
+  memset(out_seen, 0, SDG_CHANNEL_THREADS * sizeof *out_seen);
+  for (int i = 0; i < rank->calls; i++) {
+    int thread = rank->call[i].thread;
+    if (rank->call[i].x && thread >= 0 && thread < SDG_CHANNEL_THREADS)
+      out_seen[thread] = true;
+  }
+}
+
 static int64_t run_saves(const recorded_t *run) {
   kept_t *kept = calloc(SDG_KEPT_SLOTS, sizeof *kept);
   int64_t saved = 0;
-  for (int r = 0; r < run->found && kept; r++)
+  for (int r = 0; r < run->found && kept; r++) {
+    bool seen[SDG_CHANNEL_THREADS];
+    threads_note(&run->rank[r], seen);
     for (int thread = 0; thread < SDG_CHANNEL_THREADS; thread++)
-      saved += rank_saves(&run->rank[r], thread, kept);
+      saved += seen[thread] ? rank_saves(&run->rank[r], thread, kept) : 0;
+  }
   free(kept);
   return saved;
 }

@@ -52,7 +52,8 @@ typedef struct fetched {
   bool whole; // each fetch brought a tensor that a section has cut
 } fetched_t;
 
-static fetched_t fetched_of(const recorded_t *run, int kind) {
+static fetched_t fetched_of(const recorded_t *run, const cut_wholes_t *wholes,
+                            int kind) {
   fetched_t fetched = {0, true};
   int at[SDG_RANKS_MAX] = {0};
   for (bool more = true; more;) {
@@ -70,7 +71,7 @@ static fetched_t fetched_of(const recorded_t *run, int kind) {
       more = true;
     }
     fetched.bytes += bytes;
-    fetched.whole &= bytes == 0 || cut_is_whole(run, bytes, true);
+    fetched.whole &= bytes == 0 || cut_is_whole(wholes, bytes);
   }
   return fetched;
 }
@@ -94,12 +95,13 @@ void advise_op(const recorded_t *run, json_t *list) {
   char *words = place_value(&place, 0, "op"), *entries = said_text("%s", "");
   char *now = words ? strdup(words) : NULL;
   bool left_out = false;
+  cut_wholes_t wholes = cut_wholes(run, true);
   for (int k = 0; k < run->kinds && words && now; k++) {
     const recorded_kind_t *kind = &run->kind[k];
     const char *word = word_of(kind->entry);
     if (!word || strcmp(kind->strategy, "update") != 0)
       continue;
-    fetched_t fetched = fetched_of(run, k);
+    fetched_t fetched = fetched_of(run, &wholes, k);
     if (!fetched.bytes || !fetched.whole || names(now, word, kind->entry))
       continue;
     if (!names(words, word, kind->entry))
@@ -122,6 +124,7 @@ void advise_op(const recorded_t *run, json_t *list) {
                                       "they received %" PRId64 " bytes.",
                                       bytes),
                   .sections = place_sections(&place)});
+  free(wholes.bytes);
   free(words);
   free(now);
   free(entries);

@@ -81,10 +81,11 @@ static char *key_of(const cut_t *cut, const json_t *plan) {
   return key;
 }
 
-static kind_t *kind_get(work_t *work, const json_t *plan) {
+// Returns the index of the kind of a plan's calls; -1: they are not compared.
+static int kind_get(work_t *work, const json_t *plan) {
   char *key = key_of(work->cut, plan);
   if (!key)
-    return NULL;
+    return -1;
   const json_t *known = json_object_get(work->index, key);
   int number = known ? (int)json_integer_value(known) : work->kinds;
   if (!known && work->kinds == work->room) {
@@ -104,7 +105,7 @@ static kind_t *kind_get(work_t *work, const json_t *plan) {
       free(lots);
   }
   free(key);
-  return number < work->kinds ? &work->kind[number] : NULL;
+  return number < work->kinds ? number : -1;
 }
 
 static void lot_add(lot_t *lot, int64_t own, int64_t took_ns) {
@@ -123,21 +124,40 @@ static void lot_add(lot_t *lot, int64_t own, int64_t took_ns) {
   lot->took_ns[lot->calls++] = (double)took_ns;
 }
 
+// Of a rank's plan: the index of its kind, -1: none, and the extent of the
+// piece.
+typedef struct share {
+  int kind;
+  int64_t own;
+} share_t;
+
+static share_t share_of(work_t *work, const json_t *plan) {
+  const json_t *lead = cut_lead(plan);
+  int kind = kind_get(work, plan);
+  return (share_t){
+      kind,
+      kind < 0 ? 0 : cut_item(lead, "own", cut_dim(lead, work->cut->dim))};
+}
+
+static void rank_collect(work_t *work, int r) {
+  const recorded_rank_t *rank = &work->cut->run->rank[r];
+  share_t *share = calloc((size_t)rank->plans + 1, sizeof *share);
+  for (int i = 0; i < rank->plans && share; i++)
+    share[i] = share_of(work, rank->plan[i].line);
+  for (int i = 0; i < rank->calls && share; i++) {
+    const recorded_call_t *call = &rank->call[i];
+    if (call->plan < 0 || !call->number || call->failed || call->real_ns <= 0)
+      continue;
+    const share_t *own = &share[call->plan];
+    if (own->kind >= 0)
+      lot_add(&work->kind[own->kind].lot[r], own->own, call->real_ns);
+  }
+  free(share);
+}
+
 static void collect(work_t *work) {
-  const recorded_t *run = work->cut->run;
-  for (int r = 0; r < run->found; r++)
-    for (int i = 0; i < run->rank[r].calls; i++) {
-      const recorded_call_t *call = &run->rank[r].call[i];
-      if (call->plan < 0 || !call->number || call->failed || call->real_ns <= 0)
-        continue;
-      const json_t *plan = run->rank[r].plan[call->plan].line,
-                   *lead = cut_lead(plan);
-      kind_t *kind = kind_get(work, plan);
-      if (kind)
-        lot_add(&kind->lot[r],
-                cut_item(lead, "own", cut_dim(lead, work->cut->dim)),
-                call->real_ns);
-    }
+  for (int r = 0; r < work->cut->run->found; r++)
+    rank_collect(work, r);
 }
 
 // ---- values ----------------------------------------------------------------

@@ -45,3 +45,12 @@ kind_sums_t sums_rank(const recorded_t *run, const recorded_rank_t *rank,
       call_add(&rank->call[i], &sums);
   return sums;
 }
+
+void sums_kinds(const recorded_t *run, const recorded_rank_t *rank,
+                kind_sums_t *out_sums) {
+  memset(out_sums, 0, (size_t)run->kinds * sizeof *out_sums);
+  for (int kind = 0; kind < run->kinds && rank->totals; kind++)
+    out_sums[kind] = sums_rank(run, rank, kind);
+  for (int i = 0; i < rank->calls && !rank->totals; i++)
+    call_add(&rank->call[i], &out_sums[rank->call[i].kind]);
+}

@@ -16,4 +16,8 @@ typedef struct kind_sums {
 kind_sums_t sums_rank(const recorded_t *run, const recorded_rank_t *rank,
                       int kind);
 
+/* The same for all kinds: `out_sums` has room for recorded_t.kinds. */
+void sums_kinds(const recorded_t *run, const recorded_rank_t *rank,
+                kind_sums_t *out_sums);
+
 #endif
