@@ -77,7 +77,7 @@ const received = report.ranks.reduce((sum, r) => sum + r.received_bytes, 0);
 const waits = report.ranks.map(r => r.wait_share);
 tile(span(facts.seconds * 1e9), "from the first call to the last");
 tile(count(report.ranks.reduce((most, r) => Math.max(most, r.calls), 0)),
-     "split calls of a rank");
+     "calls of a rank that sundog counted");
 tile(bytes(received), "received by all ranks");
 if (report.ranks.length > 1) {
   tile(percent(waits.reduce((a, b) => a + b, 0) / waits.length),

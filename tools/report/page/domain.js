@@ -22,7 +22,8 @@ function axesOf(tensor) {
   const x = two.pop(), y = two.length ? two[0] : -1;
   return {x, y, apart: long.filter(d => d !== x && d !== y && isSplit(tensor, d))};
 }
-const range = (piece, d) => piece.extent[d] === 1 ? String(piece.first[d]) :
+const range = (piece, d) => piece.extent[d] === 0 ? "none" :
+  piece.extent[d] === 1 ? String(piece.first[d]) :
   piece.first[d] + "…" + (piece.first[d] + piece.extent[d] - 1);
 function boxText(tensor, piece) {
   return tensor.whole.map((n, d) => piece.extent[d] === n ? null :

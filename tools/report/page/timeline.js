@@ -61,7 +61,7 @@ function paletteRead() {
              path: colour("path"), slow: colour("slow")};
   palette.kind = names.map(name => colour(name));
 }
-// The first index whose begin is not before `time`: begins are sorted.
+// The first index whose number is not before `time`, of a sorted list.
 function firstAfter(list, time) {
   let low = 0, high = list.length;
   while (low < high) {
@@ -70,25 +70,32 @@ function firstAfter(list, time) {
   }
   return low;
 }
-// No event of a level is longer.
-function longestOf(level) {
-  if (level.longest === undefined) {
-    level.longest = 0;
-    for (let i = 0; i < level.begin.length; i++)
-      level.longest = Math.max(level.longest, level.end[i] - level.begin[i]);
+// Until when an event or those before it last: no event before the first whose
+// number is not before a time is seen at that time.
+function untilOf(level) {
+  if (!level.until) {
+    level.until = Float64Array.from(level.end);
+    for (let i = 1; i < level.until.length; i++)
+      level.until[i] = Math.max(level.until[i], level.until[i - 1]);
   }
-  return level.longest;
+  return level.until;
+}
+// The finest level of which fewer events begin in sight than twice the pixels.
+// Those that began before are few, however long they are.
+function levelOf(lane) {
+  const most = 2 * canvas.clientWidth + 2 * BLOCK;
+  return Math.max(0, lane.levels.findIndex((level, n) =>
+    n === lane.levels.length - 1 ||
+    firstAfter(level.begin, to) - firstAfter(level.begin, from) < most));
 }
 function laneDraw(lane, y, height, x0, scale) {
-  // The finest level with fewer events in sight than twice the pixels.
-  let level = lane.levels[0], first = 0, last = 0;
-  for (const candidate of lane.levels) {
-    level = candidate;
-    first = firstAfter(level.begin, from - longestOf(level));
-    last = firstAfter(level.begin, to);
-    if (last - first < 2 * canvas.clientWidth + 2 * BLOCK) break;
-  }
+  const n = levelOf(lane), level = lane.levels[n], blocks = lane.levels[n + 1];
+  const first = firstAfter(untilOf(level), from);
+  const last = firstAfter(level.begin, to);
   for (let i = first; i < last; i++) {
+    // Behind a long event are many that have ended: whole blocks of them.
+    while (blocks && i % BLOCK === 0 && blocks.end[i / BLOCK] < from) i += BLOCK;
+    if (i >= last) break;
     if (level.end[i] < from) continue;
     const begin = Math.max(level.begin[i], from), end = Math.min(level.end[i], to);
     const w = Math.max((end - begin) * scale, 0.6);
@@ -215,7 +222,7 @@ function eventAt(x, y) {
   const level = row.lanes[lane].levels[0];
   let best = null, size = Infinity;
   for (let i = firstAfter(level.begin, time + reach) - 1; i >= 0; i--) {
-    if (level.begin[i] < time - longestOf(level) - reach) break;
+    if (untilOf(level)[i] < time - reach) break;
     const took = level.end[i] - level.begin[i];
     if (level.end[i] >= time - reach && took < size) { best = i; size = took; }
     if (best !== null && time - level.begin[i] > 1e3 * reach) break;
@@ -229,7 +236,7 @@ function eventShow(found) {
   if (found) {
     const {r, lane, i} = found, own = rows[r].lanes[lane], level = own.levels[0];
     const kind = report.kinds[own.type[i]], call = own.call[i];
-    chosen = {r, lane, begin: level.begin[i], end: level.end[i]};
+    chosen = {r, lane, i, begin: level.begin[i], end: level.end[i]};
     at("event").textContent = "Rank " + rows[r].rank + ", " + names[level.kind[i]] +
       " (" + meaning[names[level.kind[i]]] + ")" +
       (call ? ", call " + count(call) : "") + ": " +
@@ -271,10 +278,38 @@ canvas.addEventListener("wheel", e => {
     zoom(Math.exp(e.deltaY * 0.002), timeAt(e.offsetX));
   e.preventDefault();
 }, {passive: false});
+// Goes to the event before or behind the chosen one in its row; in another row,
+// to the one about which that row is at the same time.
+function eventStep(step) {
+  if (!chosen) { rowStep(1); return; }
+  const {r, lane, i} = chosen;
+  if (i + step >= 0 && i + step < rows[r].lanes[lane].levels[0].begin.length)
+    eventGo({r, lane, i: i + step});
+}
+function rowStep(step) {
+  const time = chosen ? chosen.begin : (from + to) / 2;
+  const last = 3 * rows.length;
+  let row = chosen ? 3 * chosen.r + chosen.lane : -1;
+  for (row += step; row >= 0 && row < last; row += step) {
+    const lane = row % 3, r = (row - lane) / 3;
+    const {begin} = rows[r].lanes[lane].levels[0];
+    if (!begin.length) continue;
+    eventGo({r, lane, i: Math.max(0, firstAfter(begin, time + 1) - 1)});
+    return;
+  }
+}
+// Shows an event, and brings it into sight.
+function eventGo(found) {
+  eventShow(found);
+  if (chosen.begin < from || chosen.begin > to)
+    move(chosen.begin - (to - from) / 2, to - from);
+}
 canvas.addEventListener("keydown", e => {
   const centre = (from + to) / 2, range = to - from;
   const acts = {ArrowLeft: () => move(from - range / 8, range),
     ArrowRight: () => move(from + range / 8, range),
+    ArrowUp: () => rowStep(-1), ArrowDown: () => rowStep(1),
+    p: () => eventStep(-1), n: () => eventStep(1),
     "+": () => zoom(0.5, centre), "=": () => zoom(0.5, centre),
     "-": () => zoom(2, centre), Home: () => move(0, range),
     End: () => move(whole, range), "0": () => move(0, whole)};
