@@ -38,6 +38,7 @@ typedef struct single {
   launch_t launch;       // first: the child parser's input
   bool alone;            // --alone
   const char *report;    // --report; NULL: none
+  bool report_made;      // as an empty file, if there was none
   char record[PATH_MAX]; // what it is made of
   int rank, size, local_rank;
   meeting_t meeting; // by PMIx or PMI
@@ -148,7 +149,7 @@ static sdg_status_t meeting_set(single_t *single) {
 
 // A rank of several has only its own record, and does not know when, and on
 // which disks, the others' will be complete.
-static sdg_status_t report_check(const single_t *single) {
+static sdg_status_t report_check(single_t *single) {
   if (!single->report)
     return SDG_OK;
   if (single->size > 1)
@@ -158,7 +159,9 @@ static sdg_status_t report_check(const single_t *single) {
                     "call `sundog report FOLDER -o %s` when the ranks have "
                     "ended",
                     single->size, single->report);
-  return output_check(sdg_options_get()->record, single->report);
+  SDG_TRY(output_check(sdg_options_get()->record, single->report));
+  single->report_made = true;
+  return SDG_OK;
 }
 
 static sdg_status_t rank_find(single_t *single) {
@@ -351,6 +354,8 @@ int command_exec(int argc, char **argv) {
                      .meeting = {.port = -1, .pmi = -1}};
   argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
   int status = rank_run(&single);
+  if (single.report_made)
+    output_drop(single.report);
   meeting_end(&single, status);
   return status;
 }

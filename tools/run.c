@@ -288,9 +288,9 @@ int command_run(int argc, char **argv) {
   if (run.report &&
       output_check(sdg_options_get()->record, run.report) != SDG_OK)
     return COMMAND_FAILED;
-  if (folder_create(run.folder, sizeof run.folder) != SDG_OK)
-    return COMMAND_FAILED;
   int status = COMMAND_FAILED;
+  if (folder_create(run.folder, sizeof run.folder) != SDG_OK)
+    goto drop_report;
   if (environment_set(&run) != SDG_OK)
     goto remove_folder;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -314,5 +314,8 @@ int command_run(int argc, char **argv) {
 remove_folder:
   display_end(&run.display);
   folder_remove(run.folder);
+drop_report:
+  if (run.report)
+    output_drop(run.report);
   return status;
 }

@@ -14,7 +14,7 @@
 #include "tools/report/facts.h"
 #include "tools/report/trace.h"
 
-// tools/report/page.html, as it is before and after the place of the data.
+// tools/report/page/page.html, as it is before and after the place of the data.
 static const unsigned char page[] = {
 #include "tools/report/page.inc"
 };
@@ -58,6 +58,10 @@ static void file_remove(const char *path, bool filled) {
   if (lstat(path, &is) == 0 && S_ISREG(is.st_mode) &&
       (filled || is.st_size == 0))
     (void)unlink(path);
+}
+
+void output_drop(const char *path) {
+  file_remove(path, false);
 }
 
 static sdg_status_t own_check(const char *folder, const char *path) {
@@ -144,7 +148,7 @@ static sdg_status_t folder_load(const char *folder, json_t **out) {
                                    : status;
 }
 
-// A page has its JSON between two lines of its own template.
+// A page has its JSON in an element of its own.
 static sdg_status_t file_load(const char *path, json_t **out) {
   static const char begin[] = "id=\"report\">", end[] = "</script>";
   char *text = NULL;

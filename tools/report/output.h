@@ -28,6 +28,9 @@ sdg_status_t output_write(const char *folder, output_form_t form,
                           int64_t events, const char *path,
                           bool says_faults) SDG_MUST_CHECK;
 
+/* Removes the empty file that output_check() made, if no report was written. */
+void output_drop(const char *path);
+
 /* Loads the report of a recorded run: `path` is the folder of its record, or a
  * page or JSON of output_write(). SDG_E_FILE_IO, SDG_E_NO_MEMORY. */
 sdg_status_t output_load(const char *path, json_t **out) SDG_MUST_CHECK;

@@ -308,6 +308,11 @@ one_rank_of_a_launcher_writes_its_page() {
   says err 'SDG-710'
   says err 'sundog report FOLDER -o my run.html'
   [ ! -e started ] && [ ! -e 'my run.html' ]
+  # What cannot start leaves no empty page.
+  printf '[shard]\nsplit = H\nnonsense = 1\n' >bad.rules
+  run 125 "$sundog" exec --alone --device host --rules bad.rules --view shard \
+    --report none.html -- touch started
+  [ ! -e started ] && [ ! -e none.html ]
 }
 ranks_of_a_launcher_record_into_one_folder() {
   local rank pids=()
