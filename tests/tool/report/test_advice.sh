@@ -112,6 +112,17 @@ tried() {
   recorded before && follow before.json $1 && recorded after &&
     moves_as_predicted $1
 }
+# says_line REPORT ABOUT LINE WHERE: the advice's line, "": any, and words of its
+# place.
+says_line() {
+  python3 - "$@" <<'PY'
+import json, sys
+report, about, line, where = sys.argv[1:]
+advice, = [a for a in json.load(open(report))["advice"] if a["about"] == about]
+assert advice["line"] == line or not line, advice
+assert where in advice["where"], advice
+PY
+}
 # without REPORT ABOUT...: the report has no such advice.
 without() {
   python3 - "$@" <<'PY'
@@ -183,6 +194,7 @@ fewer_ranks_move_what_is_predicted() {
   waves 16 120
   tried ranks
   [ $ranks = 2 ]
+  says_line before.json ranks '-n 2' 'of `sundog run`, in place of -n 4.'
 }
 fewer_ranks_have_another_mesh() {
   view=whole ranks=4 words=(--rules r.rules) dim=H parts=even
@@ -227,6 +239,55 @@ assert ("whole input" in advice["where"]) == (sys.argv[1] == "shard"), advice
 assert sum(rank["received_bytes"] for rank in after["ranks"]) == 0
 PY
   done
+  view=whole ranks=2 words=(--split H)
+  recorded before
+  waiting before
+  says_line before.json alone '-n 1' 'of `sundog run`, in place of -n 2.'
+  sed -i 's/"value":"sundog run"/"value":"srun:7"/' before/rank-?
+  run 0 "$sundog" report before --json -o before.json
+  says_line before.json alone '-n 1' 'of the launcher, which started 2 ranks.'
+}
+# A thread or a stream may compute while another one waits, and a stream while
+# its host does.
+waits_of_a_busy_rank_are_not_idle() {
+  view=whole ranks=2 words=(--split H) dim=H parts=even
+  layers 300 10 24 c:3:3:3 r
+  recorded kept
+  cp -r kept before
+  sed -i 's/"agreed":[0-9]*/"agreed":1000000000/' before/rank-?
+  run 0 "$sundog" report before --json -o before.json
+  without before.json alone
+  rm -r before
+  cp -r kept before
+  waiting before
+  says_line before.json alone '-n 1' 'in place of -n 2.'
+  # Two calls at once, of two streams.
+  sed -i '1{p;s/^\[0,1,5/[0,1,0/p;s/^\[0,1,0/[0,2,0/}' before/times-?
+  run 0 "$sundog" report before --json -o before.json
+  without before.json alone
+  rm -r before
+  cp -r kept before
+  waiting before
+  sed -i '$s/^\[0,/[1,/' before/times-1
+  run 0 "$sundog" report before --json -o before.json
+  without before.json alone
+}
+one_rank_alone_needs_no_other_axis() {
+  view=shard ranks=2 words=(--split H) dim=H parts=even
+  layers 300 10 24 c:3:3:3 r
+  recorded before
+  waiting before
+  says_line before.json alone '-n 1' 'in place of -n 2, with the whole input.'
+  without before.json axis ranks parts slow
+  sed -i '$s/^\[0,/[1,/' before/times-1
+  run 0 "$sundog" report before --json -o before.json
+  without before.json alone
+  says_line before.json axis '--split W' "in place of --split 'H'."
+  # What the environment says, no option replaces.
+  sed -i '/"SUNDOG_SPLIT"/s/\("SUNDOG_SPLIT","value":"H","origin":"\)argument/\1environment/' \
+    before/rank-?
+  run 0 "$sundog" report before --json -o before.json
+  says_line before.json axis '--split W' "before SUNDOG_SPLIT='H' of the environment"
 }
 
 # ---- parts -------------------------------------------------------------------
@@ -239,6 +300,7 @@ even_parts_compute_less_at_once() {
     recorded before
     follow before.json parts || continue
     [ $parts = even ]
+    says_line before.json parts 'sundog split --dim H -n 3 FILE' 'In a shell'
     recorded after
     run 0 "$sundog" diff --rounding before.npy after.npy
     without after.json parts
@@ -292,6 +354,8 @@ advice, = [a for a in json.load(open("before.json"))["advice"]
 assert advice["rank"] == 1 and 2 < advice["factor"] < 8, advice
 assert 0 < advice["predicted_ns"] < 0.8 * advice["compute_ns"], advice
 PY
+    [ $view = shard ] ||
+      says_line before.json slow '' 'On the command line, as a further option.'
     follow before.json slow
     recorded after
     run 0 "$sundog" diff --rounding before.npy after.npy
@@ -334,7 +398,7 @@ a_promise_saves_what_is_predicted() {
   tried keep
   words=(--rules r.rules) ranks=2 parts=9,15
   layers 3 24 10 c:3:3:3 r s:5:3 c:3:3:5 c:2:1:1 c:2:3:3 b
-  printf '[shard one]\nmatch = N C=2 H W\nsplit = H\nkeep = dy\n' >r.rules
+  printf '[shard one]\nmatch = N C=2 H W\nsplit = H\nkeep: dy\n' >r.rules
   printf '[shard two]\nsplit = H\nkeep = dy\n' >>r.rules
   tried keep
   [ "$(grep -c '^keep = x dy$' r.rules)" = 2 ]
@@ -412,7 +476,8 @@ cases another_axis_moves_what_is_predicted \
   another_axis_is_not_advised_where_gradients_may_be_adjoint \
   another_axis_is_not_advised_where_windows_may_share_halos \
   fewer_ranks_move_what_is_predicted fewer_ranks_have_another_mesh \
-  one_rank_is_faster_than_several_that_wait \
+  one_rank_is_faster_than_several_that_wait waits_of_a_busy_rank_are_not_idle \
+  one_rank_alone_needs_no_other_axis \
   even_parts_compute_less_at_once even_parts_replace_those_of_the_rules \
   a_slow_rank_gets_a_smaller_part equal_ranks_are_not_slow \
   a_promise_saves_what_is_predicted \

@@ -4,20 +4,30 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/launch/launch.h"
 #include "tools/report/advice/said.h"
 
-const char *place_option(const recorded_t *run, const char *name) {
+// NULL: not set. The first rank lists defaults, too; records of earlier
+// versions list what was set only, without an origin.
+static const json_t *option_of(const recorded_t *run, const char *name) {
   size_t index;
   json_t *option;
   json_array_foreach(json_object_get(run->rank[0].facts, "options"), index,
                      option) {
     if (strcmp(recorded_text(option, "name"), name) == 0)
-      return recorded_text(option, "value");
+      return strcmp(recorded_text(option, "origin"), "default") == 0 ? NULL
+                                                                     : option;
   }
   return NULL;
+}
+
+const char *place_option(const recorded_t *run, const char *name) {
+  const json_t *option = option_of(run, name);
+  return option ? recorded_text(option, "value") : NULL;
 }
 
 static bool section_note(place_t *place, const json_t *plan) {
@@ -58,14 +68,14 @@ static const char *line_at(const char *text, int64_t line) {
   return text;
 }
 
-// "  keep = x ; why" has the value "x".
+// "  keep = x ; why" has the value "x", and so has "keep: x".
 static char *value_of(const char *line, size_t bytes, const char *key) {
   size_t at = strspn(line, " \t"), length = strlen(key);
   if (at + length > bytes || strncmp(line + at, key, length) != 0)
     return NULL;
   at += length;
   at += strspn(line + at, " \t");
-  if (at >= bytes || line[at] != '=')
+  if (at >= bytes || (line[at] != '=' && line[at] != ':'))
     return NULL;
   at++;
   size_t end = at;
@@ -215,11 +225,21 @@ static char *option_line(const char *option, const char *key,
   return all;
 }
 
+// Whether the option --parts says the key: not if --split 'H; parts = 3,4'
+// does.
+static bool is_parts(const place_t *place, const char *key) {
+  if (strcmp(key, "parts") != 0)
+    return false;
+  char *own = place_value(place, 0, key);
+  free(own);
+  return !own;
+}
+
 char *place_line(const place_t *place, const char *key, const char *value) {
   if (!place->option)
     return said_text("%s = %s", key, value);
-  return strcmp(key, "parts") == 0 ? said_text("--parts %s", value)
-                                   : option_line(place->option, key, value);
+  return is_parts(place, key) ? said_text("--parts %s", value)
+                              : option_line(place->option, key, value);
 }
 
 // "[shard field]", as the file has it.
@@ -251,16 +271,26 @@ static char *section_where(const place_t *place, int index, const char *key) {
   return text;
 }
 
-char *place_where(const place_t *place, const char *key) {
-  if (place->option && strcmp(key, "parts") == 0 &&
-      !place_option(place->run, "SUNDOG_PARTS"))
+// Where the option of a variable goes, such as --split of SUNDOG_SPLIT.
+static char *option_where(const place_t *place, const char *option,
+                          const char *variable) {
+  const json_t *now = option_of(place->run, variable);
+  if (!now)
     return said_text("On the command line, as a further option.");
+  const char *value = recorded_text(now, "value");
+  if (strcmp(recorded_text(now, "origin"), "environment") == 0)
+    return said_text("On the command line of `sundog run` or `sundog exec`, "
+                     "which goes before %s='%s' of the environment; or change "
+                     "that variable.",
+                     variable, value);
+  return said_text("On the command line, in place of %s '%s'.", option, value);
+}
+
+char *place_where(const place_t *place, const char *key) {
   if (place->option)
-    return said_text("On the command line, in place of %s '%s'.",
-                     strcmp(key, "parts") == 0 ? "--parts" : "--split",
-                     strcmp(key, "parts") == 0
-                         ? place_option(place->run, "SUNDOG_PARTS")
-                         : place->option);
+    return is_parts(place, key)
+               ? option_where(place, "--parts", "SUNDOG_PARTS")
+               : option_where(place, "--split", "SUNDOG_SPLIT");
   const char *file = recorded_text(place->run->rank[0].facts, "rules");
   char *text = said_text("In %s, in %s", file,
                          place->sections > 1 ? "each of these sections: "
@@ -286,4 +316,38 @@ json_t *place_sections(const place_t *place) {
     free(head);
   }
   return sections;
+}
+
+// ---- the ranks -------------------------------------------------------------
+
+static bool has_mesh(const recorded_t *run) {
+  return place_option(run, "SUNDOG_MESH") ||
+         place_has(recorded_text(run->rank[0].facts, "rules_text"), "mesh");
+}
+
+char *place_ranks_line(const recorded_t *run, int ranks) {
+  char mesh[256] = "";
+  size_t index;
+  json_t *axis;
+  if (!has_mesh(run))
+    return said_text("-n %d", ranks);
+  json_array_foreach(json_object_get(run->rank[0].facts, "mesh"), index, axis) {
+    size_t used = strlen(mesh);
+    snprintf(mesh + used, sizeof mesh - used, "%s%s=%d", index ? "," : "",
+             recorded_text(axis, "axis"), index ? 1 : ranks);
+  }
+  return said_text("-n %d --mesh %s", ranks, mesh);
+}
+
+char *place_ranks_where(const recorded_t *run, const char *more) {
+  const char *launch = place_option(run, "SUNDOG_LAUNCH");
+  if (launch && strcmp(launch, LAUNCH_RUN) == 0)
+    return said_text("On the command line of `sundog run`, in place of -n "
+                     "%d%s.",
+                     run->ranks, more);
+  return said_text("On the command line of the launcher, which started %d "
+                   "ranks%s%s.",
+                   run->ranks,
+                   has_mesh(run) ? "; --mesh on that of `sundog exec`" : "",
+                   more);
 }

@@ -49,7 +49,16 @@ json_t *place_sections(const place_t *place);
 /* Whether the text of the rules has a section of that kind, as "mesh". */
 bool place_has(const char *text, const char *kind);
 
-/* The value of an option that all ranks had; NULL: not set. */
+/* The value of an option that was set, for the first rank at least; NULL: it
+ * has its default. */
 const char *place_option(const recorded_t *run, const char *name);
+
+/* "-n 2", or "-n 2 --mesh y=2" where the run has been given a mesh: its first
+ * axis gets all ranks. The caller frees it. */
+char *place_ranks_line(const recorded_t *run, int ranks);
+
+/* A sentence that says where that line goes, with `more` at its end: `sundog
+ * run`, or the launcher. The caller frees it. */
+char *place_ranks_where(const recorded_t *run, const char *more);
 
 #endif

@@ -24,17 +24,6 @@ static int64_t percent_of(const recorded_t *run) {
   return own > 0 ? 100 * halo / own : 0;
 }
 
-// "-n 2", and the mesh if one was said.
-static char *line_make(const recorded_t *run, int ranks) {
-  const json_t *axis =
-      json_array_get(json_object_get(run->rank[0].facts, "mesh"), 0);
-  const char *text = recorded_text(run->rank[0].facts, "rules_text");
-  bool said = place_option(run, "SUNDOG_MESH") || place_has(text, "mesh");
-  return said ? said_text("-n %d --mesh %s=%d", ranks,
-                          recorded_text(axis, "axis"), ranks)
-              : said_text("-n %d", ranks);
-}
-
 void advise_ranks(const recorded_t *run, json_t *list) {
   cut_t cut;
   place_t place;
@@ -53,10 +42,8 @@ void advise_ranks(const recorded_t *run, json_t *list) {
               "The pieces are small: of each 100 bytes that "
               "a rank owns, windows need %" PRId64 " more of its neighbours.%s",
               percent, cut.shard ? " The input is cut again." : ""),
-          .line = line_make(run, fewer),
-          .where = said_text("On the command line of `sundog run`, in "
-                             "place of -n %d.",
-                             run->ranks),
+          .line = place_ranks_line(run, fewer),
+          .where = place_ranks_where(run, ""),
           .command = cut.shard ? said_text("sundog split --dim %s -n %d FILE",
                                            cut.dim, fewer)
                                : NULL,
