@@ -340,27 +340,37 @@ slowed() {
   mv "$1/new" "$1/times-$2"
   run 0 "$sundog" report "$1" --json -o "$1.json"
 }
+# slow_is_found: the advice of `before` is about rank 1, and says what it gains.
+slow_is_found() {
+  python3 - <<'PY'
+import json
+advice = [a for a in json.load(open("before.json"))["advice"]
+          if a["about"] == "slow" and a["rank"] == 1]
+raise SystemExit(not (
+    advice and 2 < advice[0]["factor"] < 8 and
+    0 < advice[0]["predicted_ns"] < 0.8 * advice[0]["compute_ns"]))
+PY
+}
+# A busy machine may slow a rank, too: then the run is made again.
 a_slow_rank_gets_a_smaller_part() {
   ranks=2 dim=H
   for view in shard whole; do
     words=(--split H) parts=even
     layers 80 96 200 c:8:3:3 c:4:3:3
-    recorded before
-    slowed before 1 4
-    python3 - <<'PY'
-import json
-advice, = [a for a in json.load(open("before.json"))["advice"]
-           if a["about"] == "slow"]
-assert advice["rank"] == 1 and 2 < advice["factor"] < 8, advice
-assert 0 < advice["predicted_ns"] < 0.8 * advice["compute_ns"], advice
-PY
+    for try in 1 2 3 4 5; do
+      recorded before
+      slowed before 1 4
+      ! slow_is_found || break
+    done
+    slow_is_found
     [ $view = shard ] ||
       says_line before.json slow '' 'On the command line, as a further option.'
     follow before.json slow
-    recorded after
-    run 0 "$sundog" diff --rounding before.npy after.npy
-    # By the factor that was measured, no rank has as much to do as before.
-    python3 - <<'PY'
+    for try in 1 2 3 4 5; do
+      recorded after
+      run 0 "$sundog" diff --rounding before.npy after.npy
+      # By the factor that was measured, no rank has as much to do as before.
+      python3 - <<'PY'
 import json
 advice, = [a for a in json.load(open("before.json"))["advice"]
            if a["about"] == "slow"]
@@ -370,7 +380,9 @@ assert sum(rows) == 96 and rows[1] < rows[0], rows
 longest = max(rows[0], rows[1] * advice["factor"])
 assert longest < 0.8 * 48 * advice["factor"], (rows, advice)
 PY
-    slowed after 1 4
+      slowed after 1 4
+      ! without after.json slow 2>without || break
+    done
     without after.json slow
   done
 }
