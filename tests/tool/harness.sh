@@ -14,8 +14,10 @@ trap 'rm -rf "$top"' EXIT
 unset XDG_RUNTIME_DIR LD_PRELOAD OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
 for name in $(compgen -e | grep ^SUNDOG_); do unset "$name"; done
 export LC_ALL=C
-# Leaks of the command do not matter, because it ends by exec.
-export ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0
+# Leaks of the command do not matter, because it ends by exec. Programs that a test
+# kills end by the signal, which AddressSanitizer would turn into status 1.
+ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0:verify_asan_link_order=0:handle_segv=0
+export ASAN_OPTIONS=$ASAN_OPTIONS:handle_sigbus=0:handle_sigill=0:handle_sigfpe=0
 
 # sanitized: the command is instrumented, so it needs more memory and time.
 sanitized() { grep -qaE 'lib(asan|tsan)[.]so' "$command_built"; }
