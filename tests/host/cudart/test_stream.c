@@ -130,6 +130,43 @@ START_TEST(elapsed_time_is_that_of_the_work_between) {
 }
 END_TEST
 
+// More events than one piece of work can have, recorded while it runs, while it
+// is queued, and, in odd rounds, while it ends.
+START_TEST(events_of_one_moment_have_times_in_order) {
+  enum { EACH = 5, EVENTS = 3 * EACH };
+  cudaStream_t stream = stream_new(cudaStreamNonBlocking);
+  cudaEvent_t event[EVENTS];
+  for (int i = 0; i < EVENTS; i++)
+    OK(cudaEventCreate(&event[i]));
+  for (int round = 0; round < 200; round++) {
+    bool held = round % 2 == 0;
+    atomic_store(&gate, !held);
+    atomic_store(&log_count, 0);
+    submit(stream, gate_run, 0);
+    for (int i = 0; i < EVENTS; i++) {
+      if (i % EACH == 0)
+        submit(stream, log_run, i);
+      OK(cudaEventRecord(event[i], stream));
+      if (held)
+        ck_assert_int_eq(cudaEventQuery(event[i]), cudaErrorNotReady);
+    }
+    ck_assert_int_eq(cudaGetLastError(),
+                     held ? cudaErrorNotReady : cudaSuccess);
+    atomic_store(&gate, 1);
+    for (int i = 0; i < EVENTS; i++) {
+      float ms = -1;
+      OK(cudaEventSynchronize(event[i]));
+      OK(cudaEventElapsedTime(&ms, event[i ? i - 1 : 0], event[i]));
+      ck_assert(ms >= 0);
+      ck_assert_int_ge(atomic_load(&log_count), i / EACH + 1);
+    }
+    OK(cudaStreamSynchronize(stream));
+  }
+  for (int i = 0; i < EVENTS; i++)
+    OK(cudaEventDestroy(event[i]));
+}
+END_TEST
+
 START_TEST(the_default_stream_waits_for_blocking_streams) {
   cudaStream_t blocking = stream_new(cudaStreamDefault);
   submit(blocking, gate_run, 0);
@@ -360,6 +397,7 @@ int main(void) {
   tcase_add_test(tests, an_event_orders_two_streams);
   tcase_add_test(tests, an_event_is_passed_before_later_work);
   tcase_add_test(tests, elapsed_time_is_that_of_the_work_between);
+  tcase_add_test(tests, events_of_one_moment_have_times_in_order);
   tcase_add_test(tests, the_default_stream_waits_for_blocking_streams);
   tcase_add_test(tests, blocking_streams_wait_for_the_default_stream);
   tcase_add_test(tests, a_blocking_copy_waits_for_blocking_streams);

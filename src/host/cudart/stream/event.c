@@ -2,10 +2,10 @@
 // cudaEvent*: points in streams, with a handle and, if asked for, a time.
 #include "src/host/cudart/graph/capture.h"
 #include "src/host/cudart/memory/pool.h"
+#include "src/host/cudart/stream/queue.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum { EVENTS_MAX = 1 << 20 };
 
@@ -17,7 +17,6 @@ struct CUevent_st {
   host_tips_t tips;   // the position, if recorded in a capture
   host_point_t point; // stream is NULL before the first record
   uint64_t record;    // number of records since the structure exists
-  uint64_t timed;     // the record that time_ns belongs to
   uint64_t time_ns;
 };
 
@@ -29,12 +28,6 @@ static cudaEvent_t free_events;
 
 static const unsigned known_flags =
     cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
-
-static uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 // ---- handles ----
 
@@ -126,21 +119,12 @@ void host_event_close_all(void) {
 
 // ---- recording ----
 
-typedef struct stamp {
-  cudaEvent_t event;
-  uint64_t record;
-} stamp_t;
-
-static cudaError_t stamp_run(void *argument) {
-  const stamp_t *stamp = argument;
-  uint64_t now = now_ns();
-  pthread_mutex_lock(&stamp->event->lock);
-  if (stamp->event->record == stamp->record) {
-    stamp->event->time_ns = now;
-    stamp->event->timed = stamp->record;
-  }
-  pthread_mutex_unlock(&stamp->event->lock);
-  return cudaSuccess;
+static void stamp(void *argument, uint64_t record, uint64_t now_ns) {
+  cudaEvent_t event = argument;
+  pthread_mutex_lock(&event->lock);
+  if (event->record == record)
+    event->time_ns = now_ns;
+  pthread_mutex_unlock(&event->lock);
 }
 
 static cudaError_t record_locked(cudaEvent_t event, host_stream_t *stream) {
@@ -152,16 +136,10 @@ static cudaError_t record_locked(cudaEvent_t event, host_stream_t *stream) {
   uint64_t record = ++event->record;
   if (!(event->flags & cudaEventDisableTiming)) {
     if (host_point_passed(point)) {
-      event->time_ns = now_ns();
-      event->timed = record;
+      event->time_ns = host_now_ns();
     } else {
-      stamp_t stamp = {event, record};
-      error = host_stream_push(stream,
-                               &(host_work_t){.run = stamp_run,
-                                              .payload = &stamp,
-                                              .payload_bytes = sizeof stamp,
-                                              .always = true},
-                               &point);
+      error =
+          host_queue_mark(stream, (host_mark_t){stamp, event, record}, &point);
     }
   }
   if (error == cudaSuccess)

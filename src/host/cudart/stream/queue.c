@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
   HELP_DEPTH_MAX = 16, // depth of waits that one thread executes itself
@@ -53,6 +54,28 @@ static host_point_t obstacle(const host_node_t *node) {
   return host_point_passed(point) ? (host_point_t){NULL, 0} : point;
 }
 
+uint64_t host_now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+// Gives the node of the work that is done back, and calls its marks. Later work
+// cannot be marked in its place, because it is not yet counted as completed.
+static void done(host_stream_t *stream, host_node_t *node) {
+  host_mark_t mark[HOST_MARKS];
+  pthread_mutex_lock(&stream->lock);
+  int marks = node->marks;
+  memcpy(mark, node->mark, sizeof mark);
+  stream->running = NULL;
+  node->next = stream->spare;
+  stream->spare = node;
+  pthread_mutex_unlock(&stream->lock);
+  uint64_t now_ns = marks ? host_now_ns() : 0;
+  for (int i = 0; i < marks; i++)
+    mark[i].note(mark[i].what, mark[i].number, now_ns);
+}
+
 // Does the first piece of work. The caller is the owner and the queue is not
 // empty. With `out_obstacle`, work that waits for a point is not started;
 // *out_obstacle is that point.
@@ -69,15 +92,13 @@ static bool step(host_stream_t *stream, host_point_t *out_obstacle) {
   stream->first = node->next;
   if (!stream->first)
     stream->last = NULL;
+  stream->running = node;
   pthread_mutex_unlock(&stream->lock);
 
   work_do(&node->work,
           node->work.payload_bytes > 0 ? node->payload : node->work.argument);
 
-  pthread_mutex_lock(&stream->lock);
-  node->next = stream->spare;
-  stream->spare = node;
-  pthread_mutex_unlock(&stream->lock);
+  done(stream, node);
   uint64_t completed =
       atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1;
   atomic_store(&stream->completed, completed);
@@ -206,26 +227,21 @@ static host_node_t *host_node_take(host_stream_t *stream) {
   return node;
 }
 
-cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
-                            host_point_t *out_point) {
-  pthread_mutex_lock(&stream->lock);
-  bool ready = true;
+// With the lock held. NULL if there is no memory or no thread.
+static host_node_t *append(host_stream_t *stream, const host_work_t *work) {
   if (HOST_UNLIKELY(atomic_load(&stream->worker) == HOST_WORKER_NONE)) {
     atomic_store(&stream->worker, HOST_WORKER_AWAKE);
-    ready = host_thread_start(NULL, worker_main, stream) == 0;
-    if (!ready)
+    if (host_thread_start(NULL, worker_main, stream) != 0) {
       atomic_store(&stream->worker, HOST_WORKER_NONE);
+      return NULL;
+    }
   }
-  host_node_t *node = ready ? host_node_take(stream) : NULL;
-  if (!node) {
-    pthread_mutex_unlock(&stream->lock);
-    if (work->release)
-      work->release(work->payload_bytes > 0 ? (void *)work->payload
-                                            : work->argument);
-    return cudaErrorMemoryAllocation;
-  }
+  host_node_t *node = host_node_take(stream);
+  if (!node)
+    return NULL;
   node->next = NULL;
   node->work = *work;
+  node->marks = 0;
   if (work->payload_bytes > 0)
     memcpy(node->payload, work->payload, work->payload_bytes);
   if (stream->last)
@@ -233,14 +249,50 @@ cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
   else
     stream->first = node;
   stream->last = node;
-  uint64_t ticket =
-      atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
-  atomic_store(&stream->submitted, ticket);
+  atomic_fetch_add(&stream->submitted, 1);
+  return node;
+}
+
+// With the lock held: what has been submitted.
+static host_point_t submitted_point(host_stream_t *stream) {
+  return (host_point_t){
+      stream, atomic_load_explicit(&stream->submitted, memory_order_relaxed)};
+}
+
+cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
+                            host_point_t *out_point) {
+  pthread_mutex_lock(&stream->lock);
+  const host_node_t *node = append(stream, work);
+  host_point_t point = submitted_point(stream);
   pthread_mutex_unlock(&stream->lock);
+  if (!node) {
+    if (work->release)
+      work->release(work->payload_bytes > 0 ? (void *)work->payload
+                                            : work->argument);
+    return cudaErrorMemoryAllocation;
+  }
   if (out_point)
-    *out_point = (host_point_t){stream, ticket};
+    *out_point = point;
   // A busy owner tests again, and wakes the worker, before it leaves.
   if (atomic_load(&stream->owner) == 0)
+    worker_wake(stream);
+  return cudaSuccess;
+}
+
+cudaError_t host_queue_mark(host_stream_t *stream, host_mark_t mark,
+                            host_point_t *out_point) {
+  pthread_mutex_lock(&stream->lock);
+  host_node_t *node = stream->last ? stream->last : stream->running;
+  bool fits = node && node->marks < HOST_MARKS;
+  if (!fits)
+    node = append(stream, &(host_work_t){0});
+  if (node)
+    node->mark[node->marks++] = mark;
+  *out_point = submitted_point(stream);
+  pthread_mutex_unlock(&stream->lock);
+  if (!node)
+    return cudaErrorMemoryAllocation;
+  if (!fits && atomic_load(&stream->owner) == 0)
     worker_wake(stream);
   return cudaSuccess;
 }

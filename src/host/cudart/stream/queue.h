@@ -13,9 +13,20 @@ enum {
   HOST_WORKER_ASLEEP,
 };
 
+/* Attached to work: note(what, number, now) is called when the work is done. */
+typedef struct host_mark {
+  void (*note)(void *what, uint64_t number, uint64_t now_ns);
+  void *what;
+  uint64_t number;
+} host_mark_t;
+
+enum { HOST_MARKS = 2 };
+
 typedef struct host_node {
   struct host_node *next;
   host_work_t work;
+  int marks;
+  host_mark_t mark[HOST_MARKS];
   _Alignas(16) char payload[HOST_PAYLOAD_BYTES];
 } host_node_t;
 
@@ -29,7 +40,8 @@ struct CUstream_st {
       tips; /* its position in a capture; guarded by the lock of captures */
   pthread_mutex_t lock; /* guards the list of nodes and the worker's start */
   host_node_t *first, *last;
-  host_node_t *spare; /* nodes for later work; never freed */
+  host_node_t *running; /* taken off the list, and not done; NULL: none */
+  host_node_t *spare;   /* nodes for later work; never freed */
   _Atomic uint64_t submitted;
   _Alignas(64) _Atomic uint64_t completed;
   _Atomic uint64_t
@@ -48,6 +60,13 @@ struct CUstream_st {
 /* Appends work, ignoring other streams. Releases the work on failure. */
 cudaError_t host_queue_push(host_stream_t *stream, const host_work_t *work,
                             host_point_t *out_point);
+/* Attaches the mark to the last work submitted, or, if that is done or has as
+ * many marks as it can hold, to new work that does nothing. *out_point is the
+ * point after that work. */
+cudaError_t host_queue_mark(host_stream_t *stream, host_mark_t mark,
+                            host_point_t *out_point);
+/* CLOCK_MONOTONIC, as marks tell it. */
+uint64_t host_now_ns(void);
 
 #pragma GCC visibility pop
 
