@@ -206,16 +206,15 @@ sdg_status_t sdg_function_check_split(const sdg_location_t *location,
                                       const char *section, sdg_view_t view,
                                       sdg_dim_t dim) SDG_MUST_CHECK;
 
-/* ---- parts of sdg_function_parse ------------------------------------------
- */
+/* ---- parts of sdg_function_parse ----------------------------------------- */
 
 /* "in u, out w, int rows, double dt, stream s" */
 sdg_status_t sdg_arguments_parse(const sdg_location_t *location,
                                  const char *text,
                                  sdg_function_t *io) SDG_MUST_CHECK;
-/* "u v: float [rows columns] strides [ld 1]; f: double [H=rows + 2] ghosts
- * [1]". `dims` are
- * the names of a tensor's dimensions where it gives none. */
+/* "u v: float [rows columns] strides [ld 1];
+ *  f: double [H=rows + 2] ghosts [1]".
+ * `dims` are the names of a tensor's dimensions where it gives none. */
 sdg_status_t sdg_tensors_parse(const sdg_location_t *location, const char *text,
                                const sdg_dim_t *dim, int dims,
                                sdg_function_t *io) SDG_MUST_CHECK;

@@ -29,8 +29,7 @@ void build_destroy(build_t descriptor);
   CHECK(cudnnBackendGetAttribute(from, CUDNN_ATTR_##name, CUDNN_TYPE_##type,   \
                                  room, out_count, to))
 
-/* ---- tensors -------------------------------------------------------------
- */
+/* ---- tensors ------------------------------------------------------------- */
 
 enum { BUILD_DIMS = 4 };
 
@@ -45,8 +44,7 @@ build_t build_strided(int64_t uid, cudnnDataType_t type, int64_t dims,
                       const int64_t *dim, const int64_t *stride,
                       build_place_t place);
 
-/* ---- ops, which compute in float unless they say a type ------------------
- */
+/* ---- ops, which compute in float unless they say a type ------------------ */
 
 /* Of a convolution or a pooling; `size` is of poolings only. */
 typedef struct {
@@ -97,8 +95,7 @@ build_t build_product(build_t a, build_t b, build_t c);
 build_t build_product_within(build_t a, build_t b, build_t c,
                              const build_t limit[3]);
 
-/* ---- graphs and plans ----------------------------------------------------
- */
+/* ---- graphs and plans ---------------------------------------------------- */
 
 /* Destroys the operations: the graph holds them. */
 build_t build_graph(cudnnHandle_t handle, build_t *ops, int64_t count);

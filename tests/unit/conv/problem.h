@@ -91,8 +91,7 @@ static inline float w_want(const problem_t *p, const sdg_box_t *y,
   return sum;
 }
 
-/* ---- drawing ---------------------------------------------------------------
- */
+/* ---- drawing ------------------------------------------------------------- */
 
 static inline int64_t extent_of(const sdg_box_t *box, int d) {
   return box->dim[d].hi - box->dim[d].lo;

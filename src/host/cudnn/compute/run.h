@@ -14,10 +14,9 @@
 #include "src/host/cudnn/compute/region.h"
 
 typedef struct {
-  int maker; /* the node that writes it, or -1 */
-  const char
-      *source; /* where its elements are read; NULL: not in memory (yet) */
-  void *copy;  /* `source` if results overwrite the tensor, or NULL */
+  int maker;          /* the node that writes it, or -1 */
+  const char *source; /* where its elements are; NULL: not in memory (yet) */
+  void *copy;         /* `source` if results overwrite the tensor, or NULL */
   host_region_t need; /* in the current step */
   double *value;      /* elements of `need`, dense */
   int64_t room;       /* elements of `value` */
@@ -73,8 +72,7 @@ int64_t host_rows_offset(const host_rows_of_t *rows,
                          const sdg_graph_tensor_t *tensor,
                          const host_region_t *in, int64_t *out_step);
 
-/* ---- nodes ----------------------------------------------------------------
- */
+/* ---- nodes --------------------------------------------------------------- */
 
 /* What a kind of node does. */
 typedef struct {

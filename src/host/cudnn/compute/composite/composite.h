@@ -6,8 +6,7 @@
 
 #include "src/graph/graph.h"
 
-/* ---- for the computation --------------------------------------------------
- */
+/* ---- for the computation ------------------------------------------------- */
 
 typedef struct host_expansion host_expansion_t;
 
@@ -30,8 +29,7 @@ bool host_has_composites(const sdg_graph_t *graph);
 bool host_expand(const sdg_graph_t *graph, void *const *data,
                  sdg_graph_t **out_graph, void ***out_data);
 
-/* ---- for composites -------------------------------------------------------
- */
+/* ---- for composites ------------------------------------------------------ */
 
 extern const host_composite_t host_norm_forward, host_norm_backward,
     host_norm_weights, host_attention;
