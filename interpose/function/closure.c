@@ -13,6 +13,7 @@
 #include "interpose/function/function.h"
 #include "interpose/function/probe.h"
 #include "interpose/function/structs.h"
+#include "interpose/function/unwind.h"
 #include "interpose/slot.h"
 #include "rules/file/function/function.h"
 #include "rules/function/call.h"
@@ -103,38 +104,20 @@ static void result_refuse(const closure_t *closure, sdg_returned_t *result) {
 
 // ---- exceptions ------------------------------------------------------------
 
-// A call that is being carried out. A function may leave it by an exception of
-// C++.
-typedef struct frame {
+typedef struct captured {
+  sdg_unwind_t unwind; // first
   const closure_t *closure;
-  struct frame *outer;
-  int depth; // at the call
-} frame_t;
-static _Thread_local frame_t *innermost
-    __attribute__((tls_model("initial-exec")));
+} captured_t;
 
-int sdg_function_left(int version, int actions, uint64_t class, void *exception,
-                      void *context);
-
-// The personality of capture()'s frame: whoever unwinds the stack calls it, and
-// goes on. The plan has stopped in its middle, perhaps on this rank alone.
-__attribute__((used)) int sdg_function_left(int version, int actions,
-                                            uint64_t class, void *exception,
-                                            void *context) {
-  enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 }; // as in <unwind.h>
-  frame_t *frame = innermost;
-  (void)version, (void)class, (void)exception, (void)context;
-  if (!(actions & CLEANUP_PHASE) || !frame)
-    return CONTINUE_UNWIND;
-  innermost = frame->outer;
+// The plan has stopped in its middle, perhaps on this rank alone.
+static void captured_left(const sdg_unwind_t *unwind) {
+  const captured_t *captured = (const captured_t *)unwind;
   sdg_memory_leave();
   (void)sdg_job_fail(sdg_fail(SDG_E_FUNCTION,
                               "%s: it was left by an exception, so that the "
                               "ranks' results are incomplete",
-                              frame->closure->function->name));
+                              captured->closure->function->name));
   sdg_report_fail();
-  sdg_capture_unwind(frame->depth);
-  return CONTINUE_UNWIND;
 }
 
 // True: the call was carried out, or refused.
@@ -147,11 +130,11 @@ capture(closure_t *closure, sdg_returned_t *result, void **value) {
                                   .user = &pending,
                                   .returned = result};
   bool refused;
-  frame_t frame = {closure, innermost, sdg_capture_depth()};
-  __asm__ volatile(".cfi_personality 0x1b, sdg_function_left");
-  innermost = &frame;
+  captured_t captured = {.closure = closure};
+  __asm__ volatile(".cfi_personality 0x1b, sdg_unwind_frame");
+  sdg_unwind_begin(&captured.unwind, captured_left);
   bool done = sdg_function_capture(&function, &refused);
-  innermost = frame.outer;
+  sdg_unwind_end(&captured.unwind);
   if (refused)
     result_refuse(closure, result);
   return done;

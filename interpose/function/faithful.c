@@ -8,6 +8,7 @@
 
 #include "interpose/capture.h"
 #include "interpose/function/closure.h"
+#include "interpose/function/unwind.h"
 
 // The registers of arguments, and words of the stack: enough for 24 arguments,
 // some of them structs. A stack has as many above its first frame.
@@ -34,58 +35,41 @@ static bool returns_number(const faithful_t *faithful) {
   return faithful->function->returned.number.kind == 'f';
 }
 
-// A call that is being made, which an exception of C++ may leave.
-typedef struct frame {
-  struct frame *outer;
-  int depth;   // at the call
-  bool within; // a trial of another function
+typedef struct trial {
+  sdg_unwind_t unwind; // first
+  bool within;         // a trial of another function
   sdg_cut_t *cut;
-} frame_t;
-static _Thread_local frame_t *innermost
-    __attribute__((tls_model("initial-exec")));
+} trial_t;
 
-int sdg_faithful_left(int version, int actions, uint64_t class, void *exception,
-                      void *context);
-
-// The personality of called()'s frame, as sdg_function_left is of another one.
-__attribute__((used)) int sdg_faithful_left(int version, int actions,
-                                            uint64_t class, void *exception,
-                                            void *context) {
-  enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 }; // as in <unwind.h>
-  frame_t *frame = innermost;
-  (void)version, (void)class, (void)exception, (void)context;
-  if (!(actions & CLEANUP_PHASE) || !frame)
-    return CONTINUE_UNWIND;
-  innermost = frame->outer;
+static void trial_left(const sdg_unwind_t *unwind) {
+  const trial_t *trial = (const trial_t *)unwind;
   sdg_capture_enter();
-  if (frame->cut || !frame->within)
-    sdg_cut_left(frame->cut);
-  sdg_capture_unwind(frame->depth);
-  return CONTINUE_UNWIND;
+  if (trial->cut || !trial->within)
+    sdg_cut_left(trial->cut);
 }
 
 static void called(ffi_cif *cif, void *result, void **value, void *user) {
   const faithful_t *faithful = user;
   void *copy[WORDS];
   sdg_returned_t unkept;
-  frame_t frame = {innermost, sdg_capture_depth(), sdg_cut_tries(), NULL};
-  __asm__ volatile(".cfi_personality 0x1b, sdg_faithful_left");
-  innermost = &frame;
+  trial_t trial = {.within = sdg_cut_tries()};
+  __asm__ volatile(".cfi_personality 0x1b, sdg_unwind_frame");
+  sdg_unwind_begin(&trial.unwind, trial_left);
   memcpy(copy, value, sizeof copy);
   begun = NULL;
   ffi_call(cif, faithful->declared, &unkept, copy);
-  frame.cut = begun;
+  trial.cut = begun;
   begun = NULL;
   memcpy(copy, value, sizeof copy);
   ffi_call(cif, faithful->real, result, copy);
-  innermost = frame.outer;
+  sdg_unwind_end(&trial.unwind);
   const void *returned = result;
 #ifdef __x86_64__
   if (returns_number(faithful))
     returned = &((const sdg_returned_t *)result)->number;
 #endif
   sdg_capture_enter();
-  sdg_cut_end(frame.cut, returned);
+  sdg_cut_end(trial.cut, returned);
   sdg_capture_leave();
 }
 
