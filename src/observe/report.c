@@ -261,7 +261,7 @@ static void row_write(FILE *file, const sdg_report_row_t *row,
 }
 
 // The file of this process; a later process that is the same rank has another
-// one.
+// one. Number 0: no file could be made, and writing it will report why.
 static char own_path[4096];
 static int own_number;
 
@@ -286,14 +286,15 @@ void sdg_report_begin(void) {
       own_number = number;
       close(file);
     } else if (errno != EEXIST)
-      break; // writing the file will report the error
+      break;
   }
   sdg_signal_guard_end(&guard);
 }
 
-static void report_write(const char *path, size_t scratch_bytes) {
+// `flag`: O_TRUNC, or O_EXCL for a file that must be new.
+static void report_write(const char *path, int flag, size_t scratch_bytes) {
   int rank = sdg_job_rank();
-  int at = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  int at = open(path, O_WRONLY | O_CREAT | flag | O_CLOEXEC, 0600);
   FILE *file = at >= 0 ? fdopen(at, "w") : NULL;
   if (!file) {
     (void)sdg_fail(SDG_E_REPORT, "%s: %s", path, strerror(errno));
@@ -391,12 +392,12 @@ void sdg_report_write(size_t scratch_bytes) {
     return;
   sdg_signal_guard_t guard = sdg_signal_guard_begin();
   if (*options->report)
-    report_write(own_path, scratch_bytes);
+    report_write(own_path, own_number ? O_TRUNC : O_EXCL, scratch_bytes);
   if (*options->record) {
     char path[4096];
     snprintf(path, sizeof path, "%s/totals-%d.json", options->record,
              sdg_job_rank());
-    report_write(path, scratch_bytes);
+    report_write(path, O_TRUNC, scratch_bytes);
   }
   sdg_signal_guard_end(&guard);
 }
