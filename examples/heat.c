@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
         *most;
   CHECK(cudaMallocManaged((void **)&most, sizeof *most, cudaMemAttachGlobal));
   sundog_find();
-  for (int r = 0; r < rows; r++) /* a warm spot across the ring's seam */
+  for (int r = 0; r < rows; r++) /* a warm spot where the ring closes */
     for (int c = 20; c < 30 && c < columns; c++)
       u[r * columns + c] = first + r < 6 || first + r >= whole - 6;
   for (int i = 0; i < steps; i++) {

@@ -30,7 +30,7 @@ bool sdg_conv_filter_view(const sdg_window_op_t *op, const sdg_box_t *x,
       out->pad[d] = (int)dim.window.pad;
       continue;
     }
-    // At a seam between ranks, padding would replace rows that are not zero.
+    // At an inner border, padding would replace rows that are not zero.
     out->bare = true;
     out->y.dim[d] = sdg_window_within(&dim);
     out->x.dim[d] = sdg_window_need(&dim.window, out->y.dim[d]);

@@ -28,8 +28,8 @@ const char *sdg_graph_repair_lacks(const sdg_graph_maker_t *m) {
            "the neighbours' rows around it";
   if (p->combines)
     return "a graph with sums is computed in one call, on its piece with the "
-           "neighbours' rows around it: repair would count rows at the seams "
-           "twice";
+           "neighbours' rows around it: repair would count rows at inner "
+           "borders twice";
   bool can = p->kind == SDG_GRAPH_FORWARD || p->kind == SDG_GRAPH_DGRAD ||
              p->kind == SDG_GRAPH_POOL;
   for (int i = 0; i < p->operands; i++)

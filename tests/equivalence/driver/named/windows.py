@@ -76,7 +76,7 @@ NAMED += [
      "op=conv_step mesh=2 split=W:0 partW=0,1,2 type=float n=1 c=1 gap=3 "
      "alpha=1 beta=0 seed=821241163 strategy=auto wrap=H size=12x2 kernel=4x1 "
      "stride=2x1 dilation=3x1 pad=3x0 groups=1 k=1"),
-    *((f"infinities near seams and ends, {what}",
+    *((f"infinities near inner borders and ends, {what}",
        f"op={op} mesh=2 split=H:0 partH=0,9,18 size=18x10 n=1 c=8 k=8 holes=1 "
        f"{words}") for what, op, words in (
            ("filter gradient", "conv_filter", "kernel=7x3 pad=3x1 c=2 k=3 "
