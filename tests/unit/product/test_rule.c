@@ -1,161 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices: where elements are, which rank multiplies what, and
-// what ranks send each other, checked by brute force.
+// Products of matrices: which rank multiplies what, and what ranks send each
+// other, checked by brute force.
 #include "rules/product/rule.h"
 
-#include <cublas_v2.h>
 #include <string.h>
 
-#include "rules/vendor/vendor.h"
-#include "src/base/vendor.h"
-#include "tests/unit/random.h"
-#include "tests/unit/job.h"
-
-static cublasStatus_t host_mode(cublasHandle_t handle,
-                                cublasPointerMode_t *mode) {
-  (void)handle;
-  *mode = CUBLAS_POINTER_MODE_HOST;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-static void *find(sdg_library_t library, const char *name) {
-  static const job_fake_t fakes[] = {
-      JOB_FAKE(cublasGetPointerMode_v2, host_mode)};
-  (void)library;
-  return job_fake_find(fakes, 1, name);
-}
-
-static uint64_t seed;
-static int64_t draw(int64_t lo, int64_t hi) {
-  seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-  return lo + (int64_t)(seed >> 33) % (hi - lo + 1);
-}
-
-static float one = 1, zero;
-static char place[4];
-
-static sdg_gemm_t gemm_draw(bool batched) {
-  int64_t m = draw(1, 9), n = draw(1, 9), k = draw(1, 9);
-  sdg_gemm_t g = {.handle = place,
-                  .op_a = draw(0, 1) ? CUBLAS_OP_T : CUBLAS_OP_N,
-                  .op_b = draw(0, 1) ? CUBLAS_OP_T : CUBLAS_OP_N,
-                  .m = m,
-                  .n = n,
-                  .k = k,
-                  .batched = batched,
-                  .batch = batched ? draw(1, 4) : 1,
-                  .alpha = &one,
-                  .beta = draw(0, 1) ? &one : &zero,
-                  .a = &place[1],
-                  .b = &place[2],
-                  .c = &place[3],
-                  .type_a = CUDA_R_32F,
-                  .type_b = CUDA_R_32F,
-                  .type_c = CUDA_R_32F,
-                  .compute = CUBLAS_COMPUTE_32F};
-  g.lda = (g.op_a == CUBLAS_OP_N ? m : k) + draw(0, 3);
-  g.ldb = (g.op_b == CUBLAS_OP_N ? k : n) + draw(0, 3);
-  g.ldc = m + draw(0, 3);
-  g.stride_a = draw(0, 1) ? 200 : 0;
-  g.stride_b = 300;
-  g.stride_c = 400;
-  return g;
-}
-
-// Returns where a matrix has the element at these indices of the product.
-static int64_t place_of(const sdg_matrix_t *matrix, const int64_t *at) {
-  int64_t offset = 0;
-  for (int d = 0; d < matrix->dims; d++)
-    offset += at[matrix->dim[d]] * matrix->stride[d];
-  return offset;
-}
-
-static void elements_check(const sdg_gemm_t *g) {
-  sdg_product_t p;
-  sdg_product_make(g, &p);
-  REQUIRE(p.fits && p.sums && p.keeps == (g->beta == &one));
-  REQUIRE(p.dims == (g->batched ? 4 : 3));
-  for (int64_t b = 0; b < g->batch; b++)
-    for (int64_t i = 0; i < g->m; i++)
-      for (int64_t j = 0; j < g->n; j++)
-        for (int64_t t = 0; t < g->k; t++) {
-          const int64_t at[] = {i, j, t, b};
-          int64_t a = g->op_a == CUBLAS_OP_N ? i + t * g->lda : t + i * g->lda;
-          int64_t c = g->op_b == CUBLAS_OP_N ? t + j * g->ldb : j + t * g->ldb;
-          REQUIRE(place_of(&p.matrix[SDG_FACTOR_1], at) == a + b * g->stride_a);
-          REQUIRE(place_of(&p.matrix[SDG_FACTOR_2], at) == c + b * g->stride_b);
-          REQUIRE(place_of(&p.matrix[SDG_RESULT], at) ==
-                  i + j * g->ldc + b * g->stride_c);
-        }
-}
-
-START_TEST(matrices_have_their_elements_where_blas_has_them) {
-  sdg_library_set_finder(find);
-  seed = 1;
-  for (int64_t i = 0; i < random_cases(2000); i++) {
-    sdg_gemm_t gemm = gemm_draw(i % 2 != 0);
-    elements_check(&gemm);
-  }
-}
-END_TEST
-
-START_TEST(a_vector_is_a_row) {
-  sdg_library_set_finder(find);
-  for (int turn = 0; turn < 2; turn++) {
-    sdg_gemm_t g = {.kind = SDG_GEMM_VECTOR,
-                    .handle = place,
-                    .op_a = turn ? CUBLAS_OP_T : CUBLAS_OP_N,
-                    .m = 5,
-                    .n = 7,
-                    .batch = 1,
-                    .alpha = &one,
-                    .beta = &zero,
-                    .a = &place[1],
-                    .b = &place[2],
-                    .c = &place[3],
-                    .lda = 6,
-                    .ldb = 2,
-                    .ldc = 3,
-                    .type_a = CUDA_R_32F,
-                    .type_b = CUDA_R_32F,
-                    .type_c = CUDA_R_32F,
-                    .compute = CUBLAS_COMPUTE_32F};
-    sdg_product_t p;
-    sdg_product_make(&g, &p);
-    REQUIRE(p.fits && p.extent[SDG_N] == 1);
-    REQUIRE(p.extent[SDG_M] == (turn ? 7 : 5));
-    REQUIRE(p.extent[SDG_K] == (turn ? 5 : 7));
-    for (int64_t i = 0; i < p.extent[SDG_M]; i++)
-      for (int64_t t = 0; t < p.extent[SDG_K]; t++) {
-        const int64_t at[] = {i, 0, t, 0};
-        REQUIRE(p.matrix[SDG_FACTOR_2].role == SDG_ROLE_A);
-        REQUIRE(place_of(&p.matrix[SDG_FACTOR_2], at) ==
-                (turn ? t + 6 * i : i + 6 * t));
-        REQUIRE(place_of(&p.matrix[SDG_FACTOR_1], at) == 2 * t);
-        REQUIRE(place_of(&p.matrix[SDG_RESULT], at) == 3 * i);
-      }
-    g.ldb = -1; // counted from the end
-    sdg_product_make(&g, &p);
-    REQUIRE(!p.fits && p.dims == 3);
-  }
-}
-END_TEST
-
-START_TEST(halves_are_read_as_numbers) {
-  static const struct {
-    uint16_t bits;
-    double value;
-  } rows[] = {{0, 0},
-              {0x3c00, 1},
-              {0xc000, -2},
-              {0x3555, 0.333251953125},
-              {0x7bff, 65504},
-              {1, 5.9604644775390625e-8},
-              {0x0400, 6.103515625e-05}};
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    REQUIRE(sdg_product_scalar(&rows[i].bits, CUDA_R_16F) == rows[i].value);
-}
-END_TEST
+#include "tests/unit/product/gemm.h"
 
 // ---- which rank computes what -----------------------------------------------
 
@@ -232,6 +82,11 @@ static void tagging_make(const setting_t *s, int rank, sdg_tagging_t *out) {
     REQUIRE(!sdg_placement_split(product, &s->mesh, d, &split, &part));
     sdg_part_fini(&part);
   }
+}
+
+static void tagging_free(sdg_tagging_t *tagging) {
+  for (int i = 0; i < SDG_OPERANDS_MAX; i++)
+    sdg_placement_fini(&tagging->placement[i]);
 }
 
 static bool holds(const sdg_box_t *box, const int64_t *at) {
@@ -337,23 +192,8 @@ END_TEST
 // A product of 60 x n, whose K is split over so many ranks.
 static setting_t sums_setting(int n, int type, int ranks) {
   setting_t s = {.ranks = ranks};
-  s.gemm = (sdg_gemm_t){.handle = place,
-                        .m = 60,
-                        .n = n,
-                        .k = 32,
-                        .batch = 1,
-                        .alpha = &one,
-                        .beta = &zero,
-                        .a = &place[1],
-                        .b = &place[2],
-                        .c = &place[3],
-                        .lda = 60,
-                        .ldb = 32,
-                        .ldc = 60,
-                        .type_a = type,
-                        .type_b = type,
-                        .type_c = type,
-                        .compute = CUBLAS_COMPUTE_32F};
+  s.gemm = gemm_of(60, n, 32);
+  s.gemm.type_a = s.gemm.type_b = s.gemm.type_c = type;
   s.mesh = (sdg_mesh_t){.axes = 1, .name = {"y"}, .size = {ranks}};
   s.section.view = SDG_VIEW_WHOLE;
   s.section.sum_axes = 1;
@@ -482,24 +322,9 @@ static int64_t row_received(const row_t *row, int rank) {
   int cut = sdg_dim_index(SDG_FAMILY_MATMUL, row->split, 4);
   row_setting(row, &s);
   own[cut] = hidden[rank];
-  s.gemm = (sdg_gemm_t){.handle = place,
-                        .m = own[0],
-                        .n = own[1],
-                        .k = own[2],
-                        .in_pieces = true,
-                        .batch = 1,
-                        .alpha = &one,
-                        .beta = &zero,
-                        .a = &place[1],
-                        .b = &place[2],
-                        .c = &place[3],
-                        .lda = 100,
-                        .ldb = 100,
-                        .ldc = 100,
-                        .type_a = CUDA_R_32F,
-                        .type_b = CUDA_R_32F,
-                        .type_c = CUDA_R_32F,
-                        .compute = CUBLAS_COMPUTE_32F};
+  s.gemm = gemm_of(own[0], own[1], own[2]);
+  s.gemm.in_pieces = true;
+  s.gemm.lda = s.gemm.ldb = s.gemm.ldc = 100;
   s.call = (sdg_call_t){.entry_name = "product", .family = SDG_FAMILY_MATMUL};
   sdg_product_read(&s.gemm, &s.call);
   memcpy(s.call.operand[0].extent, whole, sizeof whole);
@@ -528,9 +353,6 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("matmul");
   TCase *cases = tcase_create("matmul");
-  tcase_add_test(cases, matrices_have_their_elements_where_blas_has_them);
-  tcase_add_test(cases, a_vector_is_a_row);
-  tcase_add_test(cases, halves_are_read_as_numbers);
   tcase_add_test(cases,
                  ranks_share_a_product_and_send_no_more_than_its_sums_take);
   tcase_add_test(cases,
