@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks find each other over TCP: the proofs, who may join, what strangers
-// can do, and messages that break the rules.
+// How ranks find each other over TCP: who may join, what strangers can do, and
+// messages that break the rules.
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
-#include "src/base/sha256.h"
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/secret.h"
 #include "src/control/frame.h"
@@ -19,114 +17,6 @@ static ranks_t *tcp_init(int size, double timeout_s) {
   ranks_use_tcp(ranks, secret_text);
   return ranks;
 }
-
-// ---- the proofs -----------------------------------------------------------
-
-static void digest_is(const unsigned char *digest, const char *hex) {
-  char text[2 * SDG_SHA256_BYTES + 1];
-  for (int i = 0; i < SDG_SHA256_BYTES; i++)
-    snprintf(text + 2 * i, 3, "%02x", digest[i]);
-  ck_assert_str_eq(text, hex);
-}
-
-// The examples published with FIPS 180-4, and 10^6 times "a" in odd pieces.
-START_TEST(sha256_is_that_of_the_standard) {
-  static const struct {
-    const char *text, *digest;
-  } known[] = {
-      {"abc", "ba7816bf8f01cfea414140de5dae2223"
-              "b00361a396177a9cb410ff61f20015ad"},
-      {"", "e3b0c44298fc1c149afbf4c8996fb924"
-           "27ae41e4649b934ca495991b7852b855"},
-      {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-       "248d6a61d20638b8e5c026930c3e6039"
-       "a33ce45964ff2167f6ecedd419db06c1"},
-  };
-  unsigned char digest[SDG_SHA256_BYTES], letters[1000];
-  sdg_sha256_t sha;
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    sdg_sha256_init(&sha);
-    sdg_sha256_add(&sha, known[i].text, strlen(known[i].text));
-    sdg_sha256_end(&sha, digest);
-    digest_is(digest, known[i].digest);
-  }
-  memset(letters, 'a', sizeof letters);
-  sdg_sha256_init(&sha);
-  for (size_t left = 1000000, n = 1; left > 0; left -= n, n = n * 7 % 997) {
-    n = n < left ? n : left;
-    sdg_sha256_add(&sha, letters, n);
-  }
-  sdg_sha256_end(&sha, digest);
-  digest_is(digest, "cdc76e5c9914fb9281a1c7e284d73e67"
-                    "f1809a48a497200e046d39ccc7112cd0");
-}
-END_TEST
-
-// RFC 4231, test cases 1, 2, 3, 6.
-START_TEST(hmac_is_that_of_the_standard) {
-  unsigned char key[131], data[50], digest[SDG_SHA256_BYTES];
-  sdg_hmac_t hmac;
-  memset(key, 0x0b, 20);
-  sdg_hmac_init(&hmac, key, 20);
-  sdg_hmac_add(&hmac, "Hi ", 3);
-  sdg_hmac_add(&hmac, "There", 5);
-  sdg_hmac_end(&hmac, digest);
-  digest_is(digest, "b0344c61d8db38535ca8afceaf0bf12b"
-                    "881dc200c9833da726e9376c2e32cff7");
-  sdg_hmac_init(&hmac, "Jefe", 4);
-  sdg_hmac_add(&hmac, "what do ya want for nothing?", 28);
-  sdg_hmac_end(&hmac, digest);
-  digest_is(digest, "5bdcc146bf60754e6a042426089575c7"
-                    "5a003f089d2739839dec58b964ec3843");
-  memset(key, 0xaa, 131);
-  memset(data, 0xdd, 50);
-  sdg_hmac_init(&hmac, key, 20);
-  sdg_hmac_add(&hmac, data, 50);
-  sdg_hmac_end(&hmac, digest);
-  digest_is(digest, "773ea91e36800e46854db8ebd09181a7"
-                    "2959098b3ef8c122d9635514ced565fe");
-  sdg_hmac_init(&hmac, key, 131);
-  sdg_hmac_add(&hmac, "Test Using Larger Than Block-Size Key - Hash Key First",
-               54);
-  sdg_hmac_end(&hmac, digest);
-  digest_is(digest, "60e431591ee0b67f0d8a26aacbf5b77f"
-                    "8e0bc6213728c5140546040f0ee37f54");
-  unsigned char other[SDG_SHA256_BYTES];
-  memcpy(other, digest, sizeof other);
-  ck_assert(sdg_digest_equal(digest, other));
-  other[31] ^= 1;
-  ck_assert(!sdg_digest_equal(digest, other));
-}
-END_TEST
-
-START_TEST(a_secret_comes_from_the_environment_or_a_private_file) {
-  char path[] = "/tmp/sdg-test-XXXXXX";
-  sdg_secret_t one, two;
-  int fd = mkstemp(path);
-  ck_assert_int_eq((int)sdg_secret_find("", "", &one), (int)SDG_E_SECRET);
-  ck_assert_int_eq((int)sdg_secret_find("fifteen letters", "", &one),
-                   (int)SDG_E_SECRET);
-  ck_assert_int_eq((int)sdg_secret_find(secret_text, "", &one), (int)SDG_OK);
-  ck_assert_int_eq(dprintf(fd, "%s\r\n\n", secret_text),
-                   (int)strlen(secret_text) + 3);
-  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_OK);
-  ck_assert_mem_eq(&one, &two, sizeof one);
-  ck_assert_int_eq(fchmod(fd, 0640), 0);
-  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
-  ck_assert_ptr_nonnull(strstr(sdg_last_error(), "that belongs to this user"));
-  ck_assert_int_eq(fchmod(fd, 0600), 0);
-  ck_assert_int_eq(ftruncate(fd, 5000), 0);
-  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
-  ck_assert_int_eq(ftruncate(fd, 0), 0);
-  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
-  unlink(path);
-  close(fd);
-  ck_assert_int_eq((int)sdg_secret_find("", path, &two), (int)SDG_E_SECRET);
-  ck_assert_int_eq((int)sdg_secret_find("", "/dev/zero", &two),
-                   (int)SDG_E_SECRET);
-  ck_assert_ptr_null(strstr(sdg_last_error(), secret_text));
-}
-END_TEST
 
 // ---- who may join ---------------------------------------------------------
 
@@ -506,9 +396,6 @@ int main(void) {
   Suite *suite = suite_create("tcp");
   TCase *cases = tcase_create("tcp");
   tcase_set_timeout(cases, RANKS_LIMIT_SECONDS);
-  tcase_add_test(cases, sha256_is_that_of_the_standard);
-  tcase_add_test(cases, hmac_is_that_of_the_standard);
-  tcase_add_test(cases, a_secret_comes_from_the_environment_or_a_private_file);
   tcase_add_test(cases, one_port_serves_jobs_one_after_the_other);
   tcase_add_test(cases, names_and_ipv6_are_places_too);
   tcase_add_test(cases, places_that_cannot_be_used_are_refused_at_once);
