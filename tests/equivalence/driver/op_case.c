@@ -56,126 +56,24 @@ int op_failed(const char *what, int status) {
   return status;
 }
 
-static int cuda_failed(const char *what, cudaError_t status) {
+int op_cuda_failed(const char *what, cudaError_t status) {
   fprintf(stderr, "op_case: %s: %s\n", what, cudaGetErrorString(status));
   return OP_CUDA_FAILED;
 }
-
-#define CUDA(what)                                                             \
-  do {                                                                         \
-    cudaError_t status_ = (what);                                              \
-    if (status_ != cudaSuccess)                                                \
-      return cuda_failed(#what, status_);                                      \
-  } while (0)
 
 static int bad(const char *word) {
   fprintf(stderr, "op_case: %s is not understood\n", word ? word : "a line");
   return OP_BAD_SCRIPT;
 }
 
-/* ---- what rows use ------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------- */
 
-const char *op_text(const op_call_t *call, const char *key,
-                    const char *fallback) {
-  for (int i = 0; i < call->words; i++)
-    if (!strcmp(call->key[i], key))
-      return call->value[i];
-  return fallback;
-}
-
-static op_tensor_t *find(const char *name) {
+op_tensor_t *op_find(const char *name) {
   for (int i = 0; i < g.tensors; i++)
     if (!strcmp(g.tensor[i].name, name))
       return &g.tensor[i];
   return NULL;
 }
-
-const op_tensor_t *op_tensor(const op_call_t *call, const char *key) {
-  return find(op_text(call, key, ""));
-}
-
-double op_real(const op_call_t *call, const char *key, double fallback) {
-  const char *text = op_text(call, key, NULL);
-  return text ? strtod(text, NULL) : fallback;
-}
-
-int op_number(const op_call_t *call, const char *key, int fallback) {
-  return (int)op_real(call, key, fallback);
-}
-
-int op_choice(const op_call_t *call, const char *key,
-              const char *const *names) {
-  const char *value = op_text(call, key, names[0]);
-  int i = 0;
-  while (names[i + 1] && strcmp(names[i], value))
-    i++;
-  return i;
-}
-
-/* Reads at most `most` numbers; returns how many. */
-static int read_numbers(const char *text, int most, int *out) {
-  int count = 0;
-  for (char *end; text && count < most; text = end + 1) {
-    out[count++] = (int)strtol(text, &end, 10);
-    if (*end != 'x')
-      break;
-  }
-  return count;
-}
-
-static int read_list(const char *text, int out[OP_DIMS]) {
-  return read_numbers(text, OP_DIMS, out);
-}
-
-int op_list(const op_call_t *call, const char *key, int out[OP_DIMS]) {
-  return read_list(op_text(call, key, NULL), out);
-}
-
-const void *op_scalar(const op_call_t *call, const char *key, double fallback,
-                      cudnnDataType_t type) {
-  static union {
-    float single;
-    double wide;
-  } ring[16];
-  static unsigned next;
-  double value = op_real(call, key, fallback);
-  void *at = &ring[next++ % 16];
-  if (type == CUDNN_DATA_DOUBLE)
-    *(double *)at = value;
-  else
-    *(float *)at = (float)value;
-  return at;
-}
-
-cudnnDataType_t op_math(cudnnDataType_t type) {
-  return type == CUDNN_DATA_DOUBLE ? type : CUDNN_DATA_FLOAT;
-}
-
-int op_space(op_call_t *call, int i, size_t bytes) {
-  if (bytes <= call->space_bytes[i])
-    return 0;
-  (void)cudaFree(call->space[i]);
-  call->space[i] = NULL;
-  call->space_bytes[i] = 0;
-  CUDA(cudaMalloc(&call->space[i], bytes));
-  call->space_bytes[i] = bytes;
-  return 0;
-}
-
-int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]) {
-  if (!memcmp(t->extent, extent, (size_t)t->dims * sizeof *extent))
-    return 0;
-  fprintf(stderr, "op_case: cuDNN gives %s the extents", t->name);
-  for (int d = 0; d < t->dims; d++)
-    fprintf(stderr, " %d", extent[d]);
-  fprintf(stderr, ", not");
-  for (int d = 0; d < t->dims; d++)
-    fprintf(stderr, " %d", t->extent[d]);
-  fprintf(stderr, "\n");
-  return OP_OTHER_EXTENTS;
-}
-
-/* ---- tensors ------------------------------------------------------------- */
 
 static int read_type(const char *word, cudnnDataType_t *out) {
   static const struct {
@@ -216,14 +114,14 @@ static int set_sequence(op_tensor_t *t, const char *axes, const char *lengths) {
   cudnnSeqDataAxis_t axis[CUDNN_SEQDATA_DIM_COUNT];
   int sequences =
       t->extent[CUDNN_SEQDATA_BATCH_DIM] * t->extent[CUDNN_SEQDATA_BEAM_DIM];
-  if (t->dims != CUDNN_SEQDATA_DIM_COUNT || read_list(axes, order) != t->dims ||
-      sequences > OP_SEQUENCES)
+  if (t->dims != CUDNN_SEQDATA_DIM_COUNT ||
+      op_numbers(axes, OP_DIMS, order) != t->dims || sequences > OP_SEQUENCES)
     return bad(axes);
   for (int d = 0; d < t->dims; d++)
     axis[d] = (cudnnSeqDataAxis_t)order[d];
   for (int i = 0; i < sequences; i++)
     t->length[i] = t->extent[CUDNN_SEQDATA_TIME_DIM];
-  if (*lengths && read_numbers(lengths, OP_SEQUENCES, t->length) != sequences)
+  if (*lengths && op_numbers(lengths, OP_SEQUENCES, t->length) != sequences)
     return bad(lengths);
   if (!t->sequence)
     OP_TRY(cudnnCreateSeqDataDescriptor(&t->sequence));
@@ -236,8 +134,8 @@ static int load(op_tensor_t *t) {
   t->host = malloc(t->bytes);
   if (!t->host || fread(t->host, 1, t->bytes, g.memory) != t->bytes)
     return bad(t->name);
-  CUDA(cudaMalloc(&t->device, t->bytes));
-  CUDA(cudaMemcpy(t->device, t->host, t->bytes, cudaMemcpyHostToDevice));
+  OP_CUDA(cudaMalloc(&t->device, t->bytes));
+  OP_CUDA(cudaMemcpy(t->device, t->host, t->bytes, cudaMemcpyHostToDevice));
   return 0;
 }
 
@@ -254,7 +152,7 @@ static int add_tensor(const char *kind, char *word[6]) {
   }
   OP_TRY(read_type(word[1], &t->type));
   if (!strcmp(kind, "sequence")) {
-    t->dims = read_list(word[3], t->extent);
+    t->dims = op_numbers(word[3], OP_DIMS, t->extent);
     OP_TRY(set_sequence(t, word[2], word[5]));
     t->bytes = strtoul(word[4], NULL, 10);
     return load(t);
@@ -263,22 +161,22 @@ static int add_tensor(const char *kind, char *word[6]) {
     OP_TRY(cudnnCreateTensorDescriptor(&t->desc));
   if (strcmp(kind, "packed") && strcmp(kind, "filter")) {
     int strides[OP_DIMS];
-    t->dims = read_list(word[2], t->extent);
-    if (read_list(word[3], strides) != t->dims)
+    t->dims = op_numbers(word[2], OP_DIMS, t->extent);
+    if (op_numbers(word[3], OP_DIMS, strides) != t->dims)
       return bad(word[3]);
     OP_TRY(cudnnSetTensorNdDescriptor(t->desc, t->type, t->dims, t->extent,
                                       strides));
   } else {
     cudnnTensorFormat_t format =
         strcmp(word[2], "nhwc") ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
-    t->dims = read_list(word[3], t->extent);
+    t->dims = op_numbers(word[3], OP_DIMS, t->extent);
     OP_TRY(!strcmp(kind, "filter") ? set_filter(t, format)
                                    : set_packed(t, format));
   }
   if (!strcmp(kind, "empty"))
     return 0;
   if (!strcmp(kind, "alias")) {
-    const op_tensor_t *other = find(word[4]);
+    const op_tensor_t *other = op_find(word[4]);
     if (!other)
       return bad(word[4]);
     t->device = other->device;
@@ -298,7 +196,7 @@ static int tag_memory(op_tensor_t *t, const char *text) {
 }
 
 static int tag_range(const char *name, const char *text) {
-  op_tensor_t *t = find(name);
+  op_tensor_t *t = op_find(name);
   return t ? tag_memory(t, text) : bad(name);
 }
 
@@ -387,7 +285,7 @@ static void forget_calls(void) {
 /* ---- the script ---------------------------------------------------------- */
 
 static int spread(const char *name) {
-  const op_tensor_t *t = find(name);
+  const op_tensor_t *t = op_find(name);
   const float single = 2;
   const double wide = 2;
   if (!t)
@@ -399,7 +297,7 @@ static int spread(const char *name) {
 }
 
 static int tag(const char *name, const char *text) {
-  const op_tensor_t *t = find(name);
+  const op_tensor_t *t = op_find(name);
   int (*say)(const void *, const char *);
   *(void **)&say = dlsym(RTLD_DEFAULT, "sundog_tag");
   const void *desc = t && t->sequence ? (void *)t->sequence
@@ -409,10 +307,10 @@ static int tag(const char *name, const char *text) {
 }
 
 static int reset(const char *name) {
-  const op_tensor_t *t = find(name);
+  const op_tensor_t *t = op_find(name);
   if (!t || !t->host)
     return bad(name);
-  CUDA(cudaMemcpy(t->device, t->host, t->bytes, cudaMemcpyHostToDevice));
+  OP_CUDA(cudaMemcpy(t->device, t->host, t->bytes, cudaMemcpyHostToDevice));
   return 0;
 }
 
@@ -420,7 +318,7 @@ static int watch(const char *name) {
   int (*mark)(const char *name);
   void *found = dlsym(RTLD_DEFAULT, "witness_mark");
   memcpy(&mark, &found, sizeof mark);
-  CUDA(cudaDeviceSynchronize());
+  OP_CUDA(cudaDeviceSynchronize());
   return found && mark(name) == 0 ? 0 : bad("watch without a witness");
 }
 
@@ -437,7 +335,7 @@ static int write_all(void) {
         cudaMemcpy(now, t->device, t->bytes, cudaMemcpyDeviceToHost);
     fwrite(now, 1, t->bytes, g.out);
     free(now);
-    CUDA(status);
+    OP_CUDA(status);
   }
   return 0;
 }

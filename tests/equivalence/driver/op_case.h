@@ -61,6 +61,8 @@ struct op_call {
   int algo;
 };
 
+/* Returns the script's tensor of that name; NULL: it has none. */
+op_tensor_t *op_find(const char *name);
 /* Returns the tensor that the word `key=name` names; NULL if no tensor does. */
 const op_tensor_t *op_tensor(const op_call_t *call, const char *key);
 
@@ -74,7 +76,9 @@ int op_number(const op_call_t *call, const char *key, int fallback);
  * index if it is not in the list, the first if the call lacks the word. */
 int op_choice(const op_call_t *call, const char *key, const char *const *names);
 
-/* Reads numbers with x between them; returns how many. */
+/* Reads at most `most` numbers with x between them; returns how many. */
+int op_numbers(const char *text, int most, int *out);
+/* The same, of a word's value. */
 int op_list(const op_call_t *call, const char *key, int out[OP_DIMS]);
 
 /* Returns a word's value as a host scalar for calls on tensors of this type.
@@ -99,6 +103,15 @@ int op_same_extents(const op_tensor_t *t, const int extent[OP_DIMS]);
   } while (0)
 
 int op_failed(const char *what, int status);
+
+#define OP_CUDA(what)                                                          \
+  do {                                                                         \
+    cudaError_t status_ = (what);                                              \
+    if (status_ != cudaSuccess)                                                \
+      return op_cuda_failed(#what, status_);                                   \
+  } while (0)
+
+int op_cuda_failed(const char *what, cudaError_t status);
 
 /* Adds a family's rows to those of op_case; the last row is empty. A file of
  * rows ends with OP_ROWS(rows). */

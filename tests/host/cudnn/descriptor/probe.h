@@ -13,6 +13,8 @@
 #include <string.h>
 
 /* The parts in the other files. */
+void probe_library(void);
+void probe_callbacks(void);
 void probe_more(int cases);
 void probe_folds(int cases);
 
