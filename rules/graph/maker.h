@@ -130,6 +130,11 @@ sdg_status_t sdg_graph_refusals_compare(const sdg_call_t *call,
                                         int mine) SDG_MUST_CHECK;
 /* Copies the rank's own part of results that were written apart. */
 sdg_status_t sdg_graph_results_close(sdg_graph_maker_t *m) SDG_MUST_CHECK;
+/* Ends the making of the plan with the status that its steps had: as
+ * sdg_plan_finish, or if `literal` with a plan for the program's own call. */
+sdg_status_t sdg_graph_plan_finish(sdg_graph_maker_t *m, sdg_status_t status,
+                                   bool literal,
+                                   sdg_plan_t **out_plan) SDG_MUST_CHECK;
 /* Where a tensor is on a level: a slab, and a box of it; -1: it has no memory.
  */
 int sdg_graph_slot_find(const sdg_graph_maker_t *m, int tensor,

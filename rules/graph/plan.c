@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/graph/repair.h"
+#include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
 #include "rules/vendor/vendor.h"
 #include "rules/window/plan.h"
@@ -32,6 +33,16 @@ sdg_status_t sdg_graph_refusals_compare(const sdg_call_t *call, int mine) {
              ? sdg_fail(SDG_E_GRAPH_ENGINE, "%s: rank %d: %s", call->entry_name,
                         rank, sdg_vendor_text(SDG_STREAM_CUDNN, refusal))
              : SDG_OK;
+}
+
+sdg_status_t sdg_graph_plan_finish(sdg_graph_maker_t *m, sdg_status_t status,
+                                   bool literal, sdg_plan_t **out_plan) {
+  if (literal && status == SDG_OK) {
+    sdg_plan_destroy(m->plan);
+    m->plan = NULL;
+    status = sdg_literal_plan(&m->plan);
+  }
+  return sdg_plan_finish(m->plan, status, out_plan);
 }
 
 static void parts_fini(sdg_graph_maker_t *m) {

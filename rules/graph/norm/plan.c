@@ -4,7 +4,6 @@
 
 #include "rules/graph/norm/norm.h"
 #include "rules/kit/subcall.h"
-#include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
 
 // ---- gradients of scale and bias -------------------------------------------
@@ -123,11 +122,7 @@ sdg_status_t sdg_graph_norm_plan(const sdg_call_t *call,
   if (status == SDG_OK) {
     status = steps_make(m, &literal);
     sdg_placement_fini(&m->main.op.y_placement);
-    if (literal && status == SDG_OK) {
-      sdg_plan_destroy(m->plan);
-      status = sdg_literal_plan(&m->plan);
-    }
-    status = sdg_plan_finish(m->plan, status, out_plan);
+    status = sdg_graph_plan_finish(m, status, literal, out_plan);
   }
   free(m->extents);
   free(all);

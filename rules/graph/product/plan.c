@@ -5,7 +5,6 @@
 
 #include "rules/graph/product/product.h"
 #include "rules/kit/subcall.h"
-#include "rules/place/same_split.h"
 #include "rules/place/tagging.h"
 
 static bool has_epilogue(const sdg_graph_pattern_t *p) {
@@ -191,11 +190,7 @@ sdg_status_t sdg_graph_product_plan(const sdg_call_t *call,
     m->boxes.level[SDG_GRAPH_LEVEL_Y] = sdg_tagging_own(tagging, c);
     status = steps_make(m, &literal);
     sdg_placement_fini(c);
-    if (literal && status == SDG_OK) {
-      sdg_plan_destroy(m->plan);
-      status = sdg_literal_plan(&m->plan);
-    }
-    status = sdg_plan_finish(m->plan, status, out_plan);
+    status = sdg_graph_plan_finish(m, status, literal, out_plan);
   }
   free(m->extents);
   free(all);
