@@ -5,7 +5,7 @@
 #
 # usage: test_examples.sh SUNDOG LIBSUNDOG LIBCUDNN EXAMPLES README CUDA_HOME
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
-. "$(dirname "$0")/harness.sh"
+. "$(dirname "$0")/../harness.sh"
 host=$(dirname "$(realpath "$3")") examples=$(realpath "$4") readme=$(realpath "$5")
 export CUDA_HOME=$6 OMP_NUM_THREADS=1
 # Users do not have this variable, which the linker would follow.

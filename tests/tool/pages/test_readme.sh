@@ -4,12 +4,12 @@
 # that they state.
 #
 # usage: test_readme.sh SUNDOG LIBSUNDOG LIBCUDNN CLIENTS PAGE...
-# shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
-. "$(dirname "$0")/harness.sh"
+# shellcheck disable=SC2154,SC2317,SC1091,SC2086,SC2046,SC2016 # harness.sh; words
+. "$(dirname "$0")/../harness.sh"
 here=$(cd "$(dirname "$0")" && pwd) host=$(dirname "$(realpath "$3")")
 readme=$top/pages.md
 cat "${@:5}" >"$readme"
-bathymetry=$here/../clients/bathymetry.npy
+bathymetry=$here/../../clients/bathymetry.npy
 # Lines of the README become words here, so they must have no blanks.
 ln -s "$(realpath "$4")" "$top/clients"
 clients=$top/clients
@@ -142,7 +142,7 @@ a_field_on_a_circle_is_that_of_one_rank() {
 tokens_see_the_window_of_their_section() {
   # The processor's window is 5,5; its other rules stay.
   { block tokens | sed 's/^window = 512,0/window = 5,5/'
-    sed -n '/^\[shard token\]/,$p' "$here/../clients/nets/processor.rules"; } >t.rules
+    sed -n '/^\[shard token\]/,$p' "$here/../../clients/nets/processor.rules"; } >t.rules
   grep -q 'window = 5,5' t.rules
   program processor --steps 5 >right
   run 0 "$sundog" run --device host -n 3 --view shard --rules t.rules -- \
@@ -205,7 +205,7 @@ ranks_that_compute_the_same_are_compared() {
   done
 }
 every_command_that_the_list_says_was_run() {
-  sed -n 's/^readme *| sundog //p' "$here/pages/commands" | sort >right
+  sed -n 's/^readme *| sundog //p' "$here/commands" | sort >right
   sort -u "$top/taken" >found
   run 0 diff right found
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The manual pages contain the command's tables.
 # shellcheck disable=SC2154,SC2317,SC1091 # harness.sh
-. "$(dirname "$0")/harness.sh"
+. "$(dirname "$0")/../harness.sh"
 shift 2
 declare -A page
 for file; do page[$(basename "$file")]=$(realpath "$file"); done
@@ -40,10 +40,10 @@ every_option_and_code_is_in_the_manual() {
   while read -r text; do says out "$text"; done <statuses
   says out '[shard NAME]'
   sed -n '/^SDG_RULES_KEY(/,/",/s/.* "\([a-z]*\)", [SL].*/\1/p' \
-    "$(dirname "$0")/../../rules/file/keys.def" >keys
+    "$(dirname "$0")/../../../rules/file/keys.def" >keys
   [ "$(wc -l <keys)" = 16 ]
   while read -r key; do says out " $key = "; done <keys
-  grep -o 'sundog_[a-z_]*(' "$(dirname "$0")/../../src/sundog.h" |
+  grep -o 'sundog_[a-z_]*(' "$(dirname "$0")/../../../src/sundog.h" |
     sort -u >functions
   [ "$(wc -l <functions)" -ge 10 ]
   while read -r function; do says out "$function"; done <functions
