@@ -38,7 +38,6 @@
 //   loop:N ... end   repeats the words between N times
 //   print:A          prints its first elements
 // If a call fails, the program prints its name and ends with status 3.
-#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -47,28 +46,19 @@
 #include <string.h>
 
 #include "src/sundog.h"
+#include "tests/equivalence/special/programs/hint_program.h"
 #include "tests/workspace.h"
 
-enum { TENSORS = 26, SHOWN = 8, FAR = 1 << 18 };
+enum { SHOWN = 8 };
 
-static struct {
-  cudnnTensorDescriptor_t desc;
-  float *data;
-  int extent[4];
-  size_t count;
-} tensors[TENSORS];
+hint_tensor_t tensors[TENSORS];
+float factor = 2;
 
 static float uploaded; // the value of every element
-static float factor = 2, near_factor = 1;
+static float near_factor = 1;
 static cudnnHandle_t handle;
-static cublasHandle_t cublas;
-static float *result; // in device memory
-static int on_device, far, nowhere;
-static struct {
-  int first, count, step;
-} part = {.step = 1}; // of the first vector; count 0: all elements
 
-static void check(int status, const char *word) {
+void check(int status, const char *word) {
   if (status == 0)
     return;
   printf("%s failed with %d\n", word, status);
@@ -255,120 +245,6 @@ static void softmax(int x, int y) {
         "softmax");
 }
 
-// Returns where cuBLAS must write a value: to the host, the device or nowhere.
-static float *value_at(float *host) {
-  check((int)cublasSetPointerMode(cublas, on_device ? CUBLAS_POINTER_MODE_DEVICE
-                                                    : CUBLAS_POINTER_MODE_HOST),
-        "mode");
-  return nowhere ? NULL : on_device ? result : host;
-}
-
-static void value_check(cublasStatus_t status, const char *word) {
-  if (!nowhere)
-    check((int)status, word);
-}
-
-static void value_print(const float *host) {
-  static float all[FAR];
-  float value = *host;
-  if (far) {
-    check((int)cudaMemcpy(all, result, sizeof all, cudaMemcpyDeviceToHost),
-          "print");
-    value = all[0];
-  } else if (on_device)
-    check((int)cudaMemcpy(&value, result, sizeof value, cudaMemcpyDeviceToHost),
-          "print");
-  printf("%g\n", (double)value);
-}
-
-static void cublas_ready(void) {
-  if (cublas)
-    return;
-  check((int)cublasCreate(&cublas), "create");
-  check((int)cudaMalloc((void **)&result, FAR * sizeof *result), "cudaMalloc");
-}
-
-// A product by arrays of addresses, which are in device memory.
-static void listed(int n, const float *alpha, const float *a, const float *beta,
-                   float *c) {
-  const void *address[] = {a, result, c};
-  void **at;
-  check((int)cudaMalloc((void **)&at, sizeof address), "cudaMalloc");
-  check((int)cudaMemcpy(at, address, sizeof address, cudaMemcpyHostToDevice),
-        "upload");
-  check((int)cublasSgemmBatched(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, 1, 1,
-                                alpha, (const float *const *)at, n,
-                                (const float *const *)(at + 1), 1, beta,
-                                (float *const *)(at + 2), n, 1),
-        "listed");
-}
-
-// A matrix of one column times a matrix of one element.
-static void product(const char *word, int a, int c) {
-  int n = (int)tensors[a].count;
-  float one = 1, two = factor, beta = strcmp(word, "more") == 0 ? 1 : 0;
-  cublas_ready();
-  check((int)cudaMemcpy(result, &one, sizeof one, cudaMemcpyHostToDevice),
-        "upload");
-  check((int)cublasSetPointerMode(cublas, CUBLAS_POINTER_MODE_HOST), "mode");
-  if (strcmp(word, "gemv") == 0)
-    check((int)cublasSgemv(cublas, CUBLAS_OP_N, n, 1, &two, tensors[a].data, n,
-                           result, 1, &beta, tensors[c].data, 1),
-          word);
-  else if (strcmp(word, "listed") == 0)
-    listed(n, &two, tensors[a].data, &beta, tensors[c].data);
-  else if (strcmp(word, "geam") == 0)
-    check((int)cublasSgeam(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, 1, &two,
-                           tensors[a].data, n, &beta, NULL, n, tensors[c].data,
-                           n),
-          word);
-  else
-    check((int)cublasSgemm(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, 1, 1, &two,
-                           tensors[a].data, n, result, 1, &beta,
-                           tensors[c].data, n),
-          word);
-}
-
-static int multiply(const char *word, int a, int b) {
-  int n = (int)tensors[a].count, index = 0;
-  int some = part.count ? part.count : n / part.step;
-  float value = 0, two = factor, *x = tensors[a].data, *from = x + part.first;
-  cublas_ready();
-  if (strcmp(word, "nrm2") == 0)
-    value_check(cublasSnrm2(cublas, some, from, part.step, value_at(&value)),
-                word);
-  else if (strcmp(word, "asum") == 0)
-    value_check(cublasSasum(cublas, some, from, part.step, value_at(&value)),
-                word);
-  else if (strcmp(word, "dot") == 0)
-    value_check(cublasSdot(cublas, some, from, part.step, tensors[b].data, 1,
-                           value_at(&value)),
-                word);
-  else if (strcmp(word, "iamax") == 0) {
-    (void)value_at(&value);
-    check(
-        (int)cublasIsamax(cublas, n, x, 1, on_device ? (int *)result : &index),
-        word);
-    printf("%d\n", index);
-    return 1;
-  } else {
-    check((int)cublasSetPointerMode(cublas, CUBLAS_POINTER_MODE_HOST), "mode");
-    if (strcmp(word, "axpy") == 0)
-      check((int)cublasSaxpy(cublas, n, &two, x, 1, tensors[b].data, 1), word);
-    else if (strcmp(word, "scal") == 0)
-      check((int)cublasSscal(cublas, n, &two, x, 1), word);
-    else if (strcmp(word, "bcopy") == 0)
-      check((int)cublasScopy(cublas, n, x, 1, tensors[b].data, 1), word);
-    else if (strcmp(word, "swap") == 0)
-      check((int)cublasSswap(cublas, n, x, 1, tensors[b].data, 1), word);
-    else
-      return 0;
-    return 1;
-  }
-  value_print(&value);
-  return 1;
-}
-
 static void move(const char *word, int a, int b) {
   size_t bytes = tensors[a].count * sizeof(float);
   if (strcmp(word, "set") == 0) {
@@ -448,13 +324,9 @@ static void operate(const char *word, int a, int b) {
     check((int)cudnnAddTensor(handle, &one, tensors[a].desc, tensors[a].data,
                               &one, tensors[b].desc, tensors[b].data),
           word);
-  else if (strcmp(word, "gemm") == 0 || strcmp(word, "gemv") == 0 ||
-           strcmp(word, "more") == 0 || strcmp(word, "listed") == 0 ||
-           strcmp(word, "geam") == 0)
-    product(word, a, b);
   else if (strcmp(word, "reduce") == 0)
     reduce(a, b);
-  else if (!multiply(word, a, b))
+  else if (!hint_cublas(word, a, b))
     move(word, a, b);
 }
 
@@ -480,19 +352,11 @@ static void obey(const char *text) {
     near_set(atoi(rest));
   else if (strcmp(word, "tag") == 0)
     tag(a, rest + 2);
-  else if (strcmp(word, "device") == 0)
-    on_device = 1;
-  else if (strcmp(word, "far") == 0)
-    on_device = far = 1;
-  else if (strcmp(word, "nowhere") == 0)
-    nowhere = 1;
   else if (strcmp(word, "of") == 0)
     uploaded = strtof(rest, NULL);
   else if (strcmp(word, "by") == 0)
     factor = near_factor = strtof(rest, NULL);
-  else if (strcmp(word, "part") == 0)
-    sscanf(rest, "%d,%d,%d", &part.first, &part.count, &part.step);
-  else
+  else if (!hint_cublas_set(word, rest))
     operate(word, a, b);
 }
 
