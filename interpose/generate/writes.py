@@ -11,7 +11,7 @@ TYPE_OF = {'A': 'Atype', 'B': 'Btype', 'C': 'Ctype', 'a': 'abType',
            'b': 'abType', 'c': 'csType', 's': 'csType', 'd1': 'd1Type',
            'd2': 'd2Type', 'x1': 'x1Type', 'param': 'paramType'}
 # The memory that a descriptor of this type tells of.
-STRETCHES = {'cudnnTensorDescriptor_t': 'tensor',
+FOOTPRINTS = {'cudnnTensorDescriptor_t': 'tensor',
              'cudnnRNNDataDescriptor_t': 'rnn',
              'cudnnSpatialTransformerDescriptor_t': 'grid',
              'cublasLtMatrixLayout_t': 'layout'}
@@ -44,15 +44,15 @@ def writes_of(e):
         return (f'sdg_scalar_is_zero(args->handle, args->{name}, '
                 f'{VECTOR_TYPES[base]})')
 
-    def stretch(name, extents, descriptor):
+    def footprint(name, extents, descriptor):
         if descriptor:
-            kind = STRETCHES[by_name[descriptor].ctype.removeprefix('const ')]
-            return (f'sdg_stretch_of_{kind}(args->{name}, '
+            kind = FOOTPRINTS[by_name[descriptor].ctype.removeprefix('const ')]
+            return (f'sdg_footprint_of_{kind}(args->{name}, '
                     f'args->{descriptor})')
         extents = [f'(int64_t)({expression(x)})' for x in extents.split(',')]
         rows, columns, ld = {1: [*extents, '1', '1'], 2: ['1', *extents],
                              3: extents}[len(extents)]
-        return (f'sdg_stretch(args->{name}, {each(name)}, {rows}, {columns}, '
+        return (f'sdg_footprint(args->{name}, {each(name)}, {rows}, {columns}, '
                 f'{ld})')
 
     place = r'(\w+)(?:\[([^]]*)\]|\{(\w+)\})'
@@ -69,17 +69,17 @@ def writes_of(e):
         kept = ('true' if how == 'update ' else f'!{is_zero("beta")}' if beta
                 else expression(kept) if kept else 'false')
         lines += [f'  sdg_writes_add(out, (sdg_write_t){{',
-                  f'      .to = {stretch(name, extents, descriptor)},',
+                  f'      .to = {footprint(name, extents, descriptor)},',
                   f'      .kept = {kept},',
                   f'      .partial = {str(how == "partial ").lower()},',
                   f'      .made = {str(bool(of)).lower()}}});']
         for read in re.finditer(place + r'(?:\*(\w+))?', of or ''):
-            line = f'sdg_writes_read(out, {stretch(*read.groups()[:3])});'
+            line = f'sdg_writes_read(out, {footprint(*read.groups()[:3])});'
             if read[4]:
                 line = f'if (!{is_zero(read[4])})\n    {line}'
             reads.append('  ' + line)
     if e.library == 'cudnn':
-        lines += [f'  sdg_writes_add(out, (sdg_write_t){{.to = sdg_stretch('
+        lines += [f'  sdg_writes_add(out, (sdg_write_t){{.to = sdg_footprint('
                   f'args->{at}, 1, (int64_t)args->{size}, 1, 1)}});'
                   for at, size in sized_rooms(e)]
     return [f'static void writes_{e.name}(const void *all, sdg_writes_t *out)'

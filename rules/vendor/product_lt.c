@@ -44,20 +44,20 @@ static bool in_lines(const layout_t *l) {
   return l->order == CUBLASLT_ORDER_ROW || l->order == CUBLASLT_ORDER_COL;
 }
 
-sdg_stretch_t sdg_stretch_of_layout(const void *at, const void *layout) {
+sdg_footprint_t sdg_footprint_of_layout(const void *at, const void *layout) {
   const sdg_cublaslt_t *lt = at ? sdg_cublaslt_get() : NULL;
   layout_t l;
   if (!lt || !layout_get(lt, layout, &l) || !in_lines(&l) || l.batch < 1)
-    return (sdg_stretch_t){at, at ? SIZE_MAX : 0, false};
+    return (sdg_footprint_t){at, at ? SIZE_MAX : 0, false};
   bool by_rows = l.order == CUBLASLT_ORDER_ROW;
   size_t each = sdg_cublas_type_bytes((int)l.type);
-  sdg_stretch_t one =
-      sdg_stretch(at, each, (int64_t)(by_rows ? l.columns : l.rows),
-                  (int64_t)(by_rows ? l.rows : l.columns), l.ld);
+  sdg_footprint_t one =
+      sdg_footprint(at, each, (int64_t)(by_rows ? l.columns : l.rows),
+                    (int64_t)(by_rows ? l.rows : l.columns), l.ld);
   if (l.batch == 1 || one.bytes == 0 || one.bytes == SIZE_MAX)
     return one;
-  sdg_stretch_t all =
-      sdg_stretch(at, each, (int64_t)(one.bytes / each), l.batch, l.stride);
+  sdg_footprint_t all =
+      sdg_footprint(at, each, (int64_t)(one.bytes / each), l.batch, l.stride);
   all.gaps |= one.gaps;
   return all;
 }

@@ -45,19 +45,19 @@ size_t sdg_cublas_type_bytes(int type) {
   }
 }
 
-static sdg_stretch_t unknown(const void *at) {
-  return (sdg_stretch_t){at, at ? SIZE_MAX : 0, false};
+static sdg_footprint_t unknown(const void *at) {
+  return (sdg_footprint_t){at, at ? SIZE_MAX : 0, false};
 }
 
-sdg_stretch_t sdg_stretch(const void *at, size_t each, int64_t rows,
-                          int64_t columns, int64_t ld) {
+sdg_footprint_t sdg_footprint(const void *at, size_t each, int64_t rows,
+                              int64_t columns, int64_t ld) {
   if (!at || rows < 1 || columns < 1)
-    return (sdg_stretch_t){NULL, 0, false};
+    return (sdg_footprint_t){NULL, 0, false};
   if (each == 0)
     return unknown(at);
   int64_t step = ld < 0 ? -ld : ld;
-  return (sdg_stretch_t){at, (size_t)((columns - 1) * step + rows) * each,
-                         columns > 1 && step > rows};
+  return (sdg_footprint_t){at, (size_t)((columns - 1) * step + rows) * each,
+                           columns > 1 && step > rows};
 }
 
 void sdg_writes_add(sdg_writes_t *writes, sdg_write_t write) {
@@ -67,7 +67,7 @@ void sdg_writes_add(sdg_writes_t *writes, sdg_write_t write) {
     writes->write[writes->writes++] = write;
 }
 
-void sdg_writes_read(sdg_writes_t *writes, sdg_stretch_t from) {
+void sdg_writes_read(sdg_writes_t *writes, sdg_footprint_t from) {
   if (from.bytes > 0 && from.bytes < SIZE_MAX)
     writes->read[writes->reads++] = from;
 }
@@ -153,7 +153,7 @@ static bool keeps(const sdg_gemm_t *gemm, const sdg_product_t *product) {
 }
 
 // From the first to the last element, as all strides are positive.
-static sdg_stretch_t stretch_of(const sdg_matrix_t *matrix) {
+static sdg_footprint_t footprint_of(const sdg_matrix_t *matrix) {
   size_t each = sdg_cublas_type_bytes(matrix->type);
   int64_t last = 0, elements = 1;
   for (int d = 0; d < matrix->dims; d++) {
@@ -161,11 +161,11 @@ static sdg_stretch_t stretch_of(const sdg_matrix_t *matrix) {
     elements *= matrix->extent[d];
   }
   if (!matrix->data || elements < 1)
-    return (sdg_stretch_t){NULL, 0, false};
+    return (sdg_footprint_t){NULL, 0, false};
   if (each == 0 || last < 0)
     return unknown(matrix->data);
-  return (sdg_stretch_t){matrix->data, (size_t)(last + 1) * each,
-                         last + 1 != elements};
+  return (sdg_footprint_t){matrix->data, (size_t)(last + 1) * each,
+                           last + 1 != elements};
 }
 
 void sdg_writes_of_product(const sdg_gemm_t *gemm, sdg_writes_t *out) {
@@ -175,24 +175,25 @@ void sdg_writes_of_product(const sdg_gemm_t *gemm, sdg_writes_t *out) {
   *out = (sdg_writes_t){.everything = gemm->addresses || !result->there ||
                                       product.leaves};
   if (!out->everything || product.leaves)
-    sdg_writes_add(out, (sdg_write_t){.to = stretch_of(result),
+    sdg_writes_add(out, (sdg_write_t){.to = footprint_of(result),
                                       .kept = keeps(gemm, &product)});
 }
 
 // ---- descriptors ------------------------------------------------------------
 
-sdg_stretch_t sdg_stretch_of_tensor(const void *at, const void *descriptor) {
+sdg_footprint_t sdg_footprint_of_tensor(const void *at,
+                                        const void *descriptor) {
   sdg_operand_t operand = {.descriptor = descriptor, .data = (void *)at};
   if (!at)
     return unknown(NULL);
   if (!descriptor || !sdg_tensor_get(&operand) || operand.elem_bytes < 1)
     return unknown(at);
   sdg_layout_t layout = sdg_operand_layout(&operand);
-  return (sdg_stretch_t){at, sdg_layout_bytes(&layout),
-                         !sdg_layout_dense(&layout)};
+  return (sdg_footprint_t){at, sdg_layout_bytes(&layout),
+                           !sdg_layout_dense(&layout)};
 }
 
-sdg_stretch_t sdg_stretch_of_rnn(const void *at, const void *descriptor) {
+sdg_footprint_t sdg_footprint_of_rnn(const void *at, const void *descriptor) {
   const sdg_cudnn_t *cudnn = at && descriptor ? sdg_cudnn_get() : NULL;
   cudnnDataType_t type;
   cudnnRNNDataLayout_t layout;
@@ -203,11 +204,11 @@ sdg_stretch_t sdg_stretch_of_rnn(const void *at, const void *descriptor) {
           (cudnnRNNDataDescriptor_t)(uintptr_t)descriptor, &type, &layout,
           &steps, &batch, &vector, 0, length, &fill) != CUDNN_STATUS_SUCCESS)
     return unknown(at);
-  return sdg_stretch(at, (size_t)sdg_type_bytes((int)type),
-                     (int64_t)steps * batch * vector, 1, 1);
+  return sdg_footprint(at, (size_t)sdg_type_bytes((int)type),
+                       (int64_t)steps * batch * vector, 1, 1);
 }
 
-sdg_stretch_t sdg_stretch_of_grid(const void *at, const void *descriptor) {
+sdg_footprint_t sdg_footprint_of_grid(const void *at, const void *descriptor) {
   enum { TYPE = 1, DIMS, EXTENT, COUNT = EXTENT + 4 };
   int said[COUNT];
   uint64_t generation = sdg_tag_generation(descriptor);
@@ -215,7 +216,7 @@ sdg_stretch_t sdg_stretch_of_grid(const void *at, const void *descriptor) {
       said[DIMS] != 4)
     return unknown(at);
   // N H W coordinates of two numbers.
-  return sdg_stretch(
+  return sdg_footprint(
       at, (size_t)sdg_type_bytes(said[TYPE]),
       (int64_t)said[EXTENT] * said[EXTENT + 2] * said[EXTENT + 3] * 2, 1, 1);
 }

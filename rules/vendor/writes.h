@@ -11,15 +11,15 @@
 
 #include "rules/vendor/gemm.h"
 
-/* A part of memory, from its first byte to its last. */
-typedef struct sdg_stretch {
+/* The memory of a vector or matrix, from its first byte to its last. */
+typedef struct sdg_footprint {
   const void *at;
   size_t bytes;
   bool gaps; /* not all of these bytes belong to it */
-} sdg_stretch_t;
+} sdg_footprint_t;
 
 typedef struct sdg_write {
-  sdg_stretch_t to;
+  sdg_footprint_t to;
   bool kept;    /* its old elements are among what the new ones are made of */
   bool partial; /* nothing tells which of its elements are written, or on
                    which rank */
@@ -33,17 +33,17 @@ typedef struct sdg_writes {
   bool everything;  /* nothing tells where it writes */
   int writes, reads;
   sdg_write_t write[SDG_WRITES_MAX];
-  sdg_stretch_t read[SDG_WRITES_MAX]; /* if some write is `made` */
+  sdg_footprint_t read[SDG_WRITES_MAX]; /* if some write is `made` */
 } sdg_writes_t;
 
 /* `columns` columns of `rows` elements of `each` bytes, which begin `ld`
  * elements apart; a vector has columns of one element each. Empty without an
  * address or without elements; of elements of unknown size (`each` 0) SIZE_MAX
  * bytes, which say that nothing tells where it ends. */
-sdg_stretch_t sdg_stretch(const void *at, size_t each, int64_t rows,
-                          int64_t columns, int64_t ld);
+sdg_footprint_t sdg_footprint(const void *at, size_t each, int64_t rows,
+                              int64_t columns, int64_t ld);
 void sdg_writes_add(sdg_writes_t *writes, sdg_write_t write);
-void sdg_writes_read(sdg_writes_t *writes, sdg_stretch_t from);
+void sdg_writes_read(sdg_writes_t *writes, sdg_footprint_t from);
 
 /* Whether a scaling factor of this cudaDataType_t is known to be 0. A handle of
  * cuBLAS says where it is. */
@@ -56,10 +56,10 @@ size_t sdg_cublas_type_bytes(int type);
 /* Memory that these descriptors tell of: of a tensor, of the data of a
  * recurrent network, of the coordinates for a sampler, of a matrix of cuBLASLt.
  * SIZE_MAX bytes where they cannot be read. */
-sdg_stretch_t sdg_stretch_of_tensor(const void *at, const void *descriptor);
-sdg_stretch_t sdg_stretch_of_rnn(const void *at, const void *descriptor);
-sdg_stretch_t sdg_stretch_of_grid(const void *at, const void *descriptor);
-sdg_stretch_t sdg_stretch_of_layout(const void *at, const void *layout);
+sdg_footprint_t sdg_footprint_of_tensor(const void *at, const void *descriptor);
+sdg_footprint_t sdg_footprint_of_rnn(const void *at, const void *descriptor);
+sdg_footprint_t sdg_footprint_of_grid(const void *at, const void *descriptor);
+sdg_footprint_t sdg_footprint_of_layout(const void *at, const void *layout);
 /* The sequences of a tensor of probabilities; 0: it does not tell. */
 int64_t sdg_ctc_sequences(const void *descriptor);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hints of memory that calls write that are not split.
+// Hints about memory that is written by calls that are not split.
 #include "rules/view/shard/outside.h"
 
 #include <stdatomic.h>
@@ -94,7 +94,7 @@ void sdg_outside_touch(const sdg_memory_access_t *memory) {
 static sdg_hint_t reads_of(const sdg_writes_t *writes) {
   sdg_hint_t from = 0;
   for (int i = 0; i < writes->reads; i++) {
-    const sdg_stretch_t *read = &writes->read[i];
+    const sdg_footprint_t *read = &writes->read[i];
     sdg_hint_t hint = sdg_hint_read(read->at, read->bytes);
     from = i == 0 ? hint : sdg_hint_join(from, hint);
   }
@@ -105,7 +105,7 @@ void sdg_outside_writes(const sdg_writes_t *writes) {
   sdg_hint_t from = reads_of(writes);
   for (int i = 0; i < writes->writes; i++) {
     const sdg_write_t *write = &writes->write[i];
-    const sdg_stretch_t *to = &write->to;
+    const sdg_footprint_t *to = &write->to;
     sdg_hint_t made = write->made ? from : 0;
     sdg_prefetch_written(to->at, to->bytes);
     if (write->kept)
@@ -125,7 +125,7 @@ void sdg_outside_writes(const sdg_writes_t *writes) {
 
 // ---- calls that are not split ----------------------------------------------
 
-// Whether an output's old elements are among what the call computes it from.
+// Whether the call computes an output from its old elements, too.
 static bool is_updated(const sdg_call_t *call, const sdg_operand_t *operand) {
   return operand->is_updated || sdg_call_scalar(call, SDG_BETA) != 0;
 }
@@ -194,19 +194,13 @@ void sdg_outside_call(const sdg_call_t *call) {
 
 // ---- vectors ---------------------------------------------------------------
 
-// The memory of a vector, from its first byte to its last.
-typedef struct strip {
-  const void *at;
-  size_t bytes;
-  bool gaps;
-} strip_t;
-
-static strip_t strip_of(const void *at, int64_t n, int64_t inc, int type) {
+static sdg_footprint_t footprint_of(const void *at, int64_t n, int64_t inc,
+                                    int type) {
   int64_t step = inc < 0 ? -inc : inc;
   size_t each = sdg_vector_type_bytes(type);
   if (n < 1 || !at)
-    return (strip_t){NULL, 0, false};
-  return (strip_t){at, (size_t)((n - 1) * step + 1) * each, step != 1};
+    return (sdg_footprint_t){NULL, 0, false};
+  return (sdg_footprint_t){at, (size_t)((n - 1) * step + 1) * each, step != 1};
 }
 
 // What is known about a vector's memory.
@@ -215,16 +209,16 @@ typedef struct known {
   uint64_t contents;
 } known_t;
 
-static known_t known_of(const strip_t *strip) {
-  return (known_t){sdg_hint_read(strip->at, strip->bytes),
-                   sdg_hint_pieces_contents(strip->at, strip->bytes)};
+static known_t known_of(const sdg_footprint_t *vector) {
+  return (known_t){sdg_hint_read(vector->at, vector->bytes),
+                   sdg_hint_pieces_contents(vector->at, vector->bytes)};
 }
 
 // A part of a tensor that stays what it was is still a part of it.
-static void put(const strip_t *strip, known_t known) {
-  if (!known.hint || sdg_hint_around(strip->at, strip->bytes) != known.hint ||
-      sdg_hint_pieces_contents(strip->at, strip->bytes) != known.contents)
-    sdg_hint_put_contents(strip->at, strip->bytes, strip->gaps, known.hint,
+static void put(const sdg_footprint_t *vector, known_t known) {
+  if (!known.hint || sdg_hint_around(vector->at, vector->bytes) != known.hint ||
+      sdg_hint_pieces_contents(vector->at, vector->bytes) != known.contents)
+    sdg_hint_put_contents(vector->at, vector->bytes, vector->gaps, known.hint,
                           known.contents);
 }
 
@@ -236,8 +230,10 @@ static known_t joined(known_t a, known_t b) {
 }
 
 void sdg_outside_vector(const sdg_vector_t *vector) {
-  strip_t x = strip_of(vector->x, vector->n, vector->incx, vector->type_x);
-  strip_t y = strip_of(vector->y, vector->n, vector->incy, vector->type_y);
+  sdg_footprint_t x =
+      footprint_of(vector->x, vector->n, vector->incx, vector->type_x);
+  sdg_footprint_t y =
+      footprint_of(vector->y, vector->n, vector->incy, vector->type_y);
   known_t of_x = known_of(&x), of_y = known_of(&y);
   bool swaps = vector->op == SDG_VECTOR_SWAP || vector->op == SDG_VECTOR_ROT;
   if (swaps || vector->op == SDG_VECTOR_SCAL)
@@ -272,20 +268,24 @@ void sdg_outside_vector(const sdg_vector_t *vector) {
 
 // The hint of the vectors in pieces; 0: none is, or there is one piece only.
 static sdg_hint_t pieces_of(const sdg_vector_t *vector) {
-  strip_t x = strip_of(vector->x, vector->n, vector->incx, vector->type_x);
-  strip_t y = strip_of(vector->y, vector->n, vector->incy, vector->type_y);
+  sdg_footprint_t x =
+      footprint_of(vector->x, vector->n, vector->incx, vector->type_x);
+  sdg_footprint_t y =
+      footprint_of(vector->y, vector->n, vector->incy, vector->type_y);
   sdg_hint_t a = sdg_hint_within(x.at, x.bytes);
   sdg_hint_t b = sdg_hint_within(y.at, y.bytes);
   sdg_hint_t pieces = sdg_hint_join(a, b);
   return several_pieces(pieces & SDG_HINT_AXES) ? pieces : 0;
 }
 
-// Which tensors these are pieces of: the same on all ranks, which may have
-// written to their pieces themselves; 0: unknown, because a vector has several,
-// or none.
+// Which tensor each vector is a piece of. All ranks find the same, even where
+// they have written to their pieces themselves. 0: unknown, because a vector
+// has pieces of several tensors, or of none.
 static void contents_of(const sdg_vector_t *vector, uint64_t out[2]) {
-  strip_t x = strip_of(vector->x, vector->n, vector->incx, vector->type_x);
-  strip_t y = strip_of(vector->y, vector->n, vector->incy, vector->type_y);
+  sdg_footprint_t x =
+      footprint_of(vector->x, vector->n, vector->incx, vector->type_x);
+  sdg_footprint_t y =
+      footprint_of(vector->y, vector->n, vector->incy, vector->type_y);
   out[0] = sdg_hint_pieces_contents(x.at, x.bytes);
   out[1] = sdg_hint_pieces_contents(y.at, y.bytes);
 }
