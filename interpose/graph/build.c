@@ -136,7 +136,7 @@ static bool parameter_add(const sdg_shadow_value_t *value,
   return true;
 }
 
-// The most operands and parameters of an op.
+// No op has more operands and parameters.
 static size_t room(const sdg_shadow_t *op) {
   size_t sum = 1;
   for (int i = 0; i < op->values; i++) {

@@ -92,8 +92,8 @@ static sdg_box_t box_of(const sdg_call_t *call, const sdg_tagging_t *tagging,
   return box;
 }
 
-// Ranks whose positions differ along other axes than the tensor's have the same
-// elements, and a sender each.
+// Ranks that differ only along axes that do not split the tensor have the same
+// elements. Each receives from the ranks at its own position along these axes.
 static sdg_status_t transfer_make(const sdg_call_t *call,
                                   const sdg_tagging_t *tagging,
                                   const int64_t *period, int index,
@@ -118,8 +118,8 @@ static sdg_status_t transfer_make(const sdg_call_t *call,
   return status;
 }
 
-// A rank has its own elements already; those at its other end, of a dimension
-// that wraps, it has not.
+// Keeps the copies from one end of a dimension that wraps to the other; a
+// rank's other elements are where they belong.
 static void images_keep(sdg_transfer_t *io) {
   int kept = 0;
   for (int i = 0; i < io->locals; i++) {

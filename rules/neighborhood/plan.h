@@ -24,12 +24,11 @@ enum { SDG_NEIGHBORHOOD_GRID_MAX = 3 };
 /* A call, in global extents. */
 typedef struct sdg_neighborhood {
   int grid; /* spatial dimensions of the descriptors, 2 or 3 */
-  sdg_neighborhood_window_t
-      dim[SDG_NEIGHBORHOOD_GRID_MAX]; /* of these dimensions; kernel 1 if the
-                                       * program's grid has fewer */
+  /* Of these dimensions; kernel 1 if the program's grid has fewer. */
+  sdg_neighborhood_window_t dim[SDG_NEIGHBORHOOD_GRID_MAX];
   int64_t heads;
-  int64_t q_channels, v_channels; /* channels of a head: of q and k, of v and
-                                   * o */
+  /* Channels of a head: of q and k, of v and o. */
+  int64_t q_channels, v_channels;
   double scale;
 } sdg_neighborhood_t;
 
@@ -45,8 +44,8 @@ sdg_status_t sdg_neighborhood_shape(const sdg_call_t *call,
                                     const sdg_tagging_t *tagging,
                                     sdg_neighborhood_t *out) SDG_MUST_CHECK;
 
-/* SDG_E_NEIGHBORHOOD if a dimension of the grid is periodic, because windows
- * are shifted or cut at edges, and it has none. */
+/* SDG_E_NEIGHBORHOOD if a dimension of the grid is periodic: windows are
+ * shifted or cut at edges, which such a dimension does not have. */
 sdg_status_t
 sdg_neighborhood_edges(const sdg_call_t *call,
                        const sdg_tagging_t *tagging) SDG_MUST_CHECK;

@@ -20,8 +20,9 @@ sdg_neighborhood_window_steps(const sdg_neighborhood_window_t *dim) {
   return (sdg_range_t){1 - dim->kernel, dim->kernel};
 }
 
-// Only the first and the last queries have steps beyond those of the middle: in
-// a class, the places [0, k - step), and the last k + step places.
+// Only the first and the last queries have steps beyond those of the middle. Of
+// the places that are equal modulo the dilation, these are [0, k - step) and
+// the last k + step.
 sdg_range_t
 sdg_neighborhood_window_queries(const sdg_neighborhood_window_t *dim,
                                 int64_t step) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stretches of a plan: copies and fills that follow one another in one lane.
- * One that comes again with the same addresses is launched as one CUDA graph.
+ * A stretch that comes again with the same addresses is launched as one CUDA
+ * graph.
  *
- * Nothing but the plan and the addresses decides what a stretch does, so that
- * this is a rank's own affair. Exchanges and sub-calls are never part of it: a
- * library's calls may use memory of the handle, which lives only as long as
- * that. */
+ * Only the plan and the addresses decide what a stretch does, so ranks need not
+ * agree on it. Exchanges and sub-calls are never part of one: a library's calls
+ * may use memory of its handle, which the program may destroy before the next
+ * launch. */
 #ifndef SDG_SRC_EXCHANGE_STRETCH_H
 #define SDG_SRC_EXCHANGE_STRETCH_H
 
