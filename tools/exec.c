@@ -49,8 +49,7 @@ typedef struct single {
                    // folder
   char
       *outer; // the former SUNDOG_REPORT: the report folder of an outer command
-  sigset_t mask; // before the folder was made
-  pid_t guard;   // of the folder
+  pid_t guard; // of the folder
 } single_t;
 
 enum { KEY_ALONE = 0x200, KEY_REPORT };
@@ -235,9 +234,6 @@ static sdg_status_t program_wait(single_t *single, int *out_status) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   fflush(NULL);
   pid_t self = getpid();
-  single->guard = guard_start(single->folder);
-  // What ends this command from here on, the guard sees.
-  sigprocmask(SIG_SETMASK, &single->mask, NULL);
   pid_t pid = child_fork(&before);
   if (pid == 0) {
     relay_attach(&single->relay);
@@ -333,12 +329,8 @@ static int rank_run(single_t *single) {
       launch_rules(launch, single->size) != SDG_OK ||
       (!single->alone && meeting_set(single) != SDG_OK))
     return COMMAND_FAILED;
-  // A launcher ends all ranks if one fails, perhaps before this one's folder
-  // has a guard.
-  sigset_t ending;
-  ranks_signals(&ending);
-  sigprocmask(SIG_BLOCK, &ending, &single->mask);
-  if (folder_create(single->folder, sizeof single->folder) != SDG_OK)
+  if (guard_start(single->folder, sizeof single->folder, &single->guard) !=
+      SDG_OK)
     return COMMAND_FAILED;
   // Both variables are replaced below.
   const char *outer = getenv("SUNDOG_REPORT"), *by = getenv("SUNDOG_LAUNCH");

@@ -141,6 +141,30 @@ the_program_dies_with_the_command() {
     sleep 0.02
   done
 }
+# A launcher kills all ranks when one of them fails, at any time.
+a_command_that_is_killed_while_it_makes_its_folder_leaves_none() {
+  local status=0
+  cat >killed.c <<'END'
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+char *mkdtemp(char *template) {
+  char *(*real)(char *) = (char *(*)(char *))dlsym(RTLD_NEXT, "mkdtemp");
+  char *made = real(template);
+  kill(atoi(getenv("COMMAND")), SIGKILL);
+  return made;
+}
+END
+  "${CC:-cc}" -D_GNU_SOURCE -shared -fPIC killed.c -o killed.so
+  sh -c 'COMMAND=$$ LD_PRELOAD=./killed.so exec "$0" exec --alone -- \
+    touch started' "$sundog" || status=$?
+  [ $status = 137 ]
+  for _ in $(seq 200); do
+    [ -n "$(ls tmp)" ] || break
+    sleep 0.02
+  done
+  [ ! -e started ]
+}
 it_ends_by_the_signal_that_ended_the_program() {
   cat >check.py <<'END'
 import subprocess, sys
@@ -332,6 +356,7 @@ cases the_program_is_a_child_in_the_same_group_and_session \
   signals_from_the_program_to_its_group_are_not_sent_again \
   a_timer_of_the_caller_is_the_programs \
   it_stops_and_goes_on_with_the_program the_program_dies_with_the_command \
+  a_command_that_is_killed_while_it_makes_its_folder_leaves_none \
   it_ends_by_the_signal_that_ended_the_program \
   processes_that_the_program_leaves_behind_are_ended \
   a_program_that_ignores_its_errors_fails a_split_of_nothing_fails \

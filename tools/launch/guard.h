@@ -4,7 +4,10 @@
 #ifndef SDG_TOOLS_LAUNCH_GUARD_H
 #define SDG_TOOLS_LAUNCH_GUARD_H
 
+#include <stddef.h>
 #include <sys/types.h>
+
+#include "src/base/status.h"
 
 /* Opens /dev/null as standard input and output, and closes all other
  * descriptors except standard error and the `count` that are `kept`. So a
@@ -12,10 +15,11 @@
  * while this process lives. */
 void guard_close(const int *kept, int count);
 
-/* Starts a process that removes `folder` if this one is killed. It has its own
- * process group, so that a signal to this one's group does not end both.
- * Returns -1 if it cannot be started: then the folder would stay. */
-pid_t guard_start(const char *folder);
+/* Starts a process that makes a folder (folder_create) and removes it if this
+ * process is killed. It has its own process group, so that a signal to this
+ * one's group does not end both. */
+sdg_status_t guard_start(char *out_folder, size_t bytes,
+                         pid_t *out_guard) SDG_MUST_CHECK;
 /* Ends the guard; the folder stays. */
 void guard_end(pid_t guard);
 
