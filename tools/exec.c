@@ -306,6 +306,8 @@ static int program_run(single_t *single) {
     if (single->outer && !single->within_run)
       hand_on_reports(single->folder, single->outer);
   }
+  if (single->size > 1)
+    sdg_rendezvous_sweep(); // the program may have been killed
   folder_remove(single->folder);
   guard_end(single->guard);
   if (!WIFSIGNALED(status))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Identifies the launch, and derives paths from its name.
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 #include "src/base/hash.h"
 #include "src/base/options.h"
 #include "src/bootstrap/launcher.h"
+#include "src/bootstrap/process.h"
 #include "src/bootstrap/rendezvous.h"
 
 // Variables that identify a launch: equal in all its ranks, different between
@@ -127,10 +129,8 @@ static const char *folder_fault(const char *folder) {
   return found.st_mode & 077 ? "open to other users (not mode 0700)" : NULL;
 }
 
-// Writes the path of a persistent folder that only this user can access:
-// $XDG_RUNTIME_DIR/sundog or /tmp/sundog-UID, created if needed.
-// SDG_E_RENDEZVOUS if it belongs to another user.
-static sdg_status_t private_folder(char *out, size_t bytes) {
+// Writes $XDG_RUNTIME_DIR/sundog or /tmp/sundog-UID.
+static sdg_status_t folder_name(char *out, size_t bytes) {
   const char *runtime = sdg_launcher_value("XDG_RUNTIME_DIR");
   int n;
   if (runtime && runtime[0] == '/' && strlen(runtime) < PATH_MAX / 2 &&
@@ -140,6 +140,13 @@ static sdg_status_t private_folder(char *out, size_t bytes) {
     n = snprintf(out, bytes, "/tmp/sundog-%u", (unsigned)geteuid());
   if (n < 0 || (size_t)n >= bytes)
     return sdg_fail(SDG_E_RENDEZVOUS, "the default folder's name is too long");
+  return SDG_OK;
+}
+
+// Writes the path of a persistent folder that only this user can access,
+// created if needed. SDG_E_RENDEZVOUS if it belongs to another user.
+static sdg_status_t private_folder(char *out, size_t bytes) {
+  SDG_TRY(folder_name(out, bytes));
   if (mkdir(out, 0700) != 0 && errno != EEXIST)
     return sdg_fail(SDG_E_RENDEZVOUS, "cannot make %s: %s", out,
                     strerror(errno));
@@ -174,4 +181,24 @@ sdg_status_t sdg_rendezvous_default(char *out, size_t bytes) {
   if (n < 0 || (size_t)n >= bytes)
     return sdg_fail(SDG_E_INTERNAL, "%zu bytes for a rendezvous", bytes);
   return SDG_OK;
+}
+
+void sdg_rendezvous_sweep(void) {
+  static const char end[] = ".lock";
+  char folder[PATH_MAX], path[PATH_MAX];
+  if (folder_name(folder, sizeof folder) != SDG_OK || folder_fault(folder))
+    return;
+  DIR *all = opendir(folder);
+  for (struct dirent *entry; all && (entry = readdir(all));) {
+    size_t length = strlen(entry->d_name);
+    if (length < sizeof end ||
+        strcmp(entry->d_name + length - strlen(end), end) != 0)
+      continue;
+    int n = snprintf(path, sizeof path, "%s/%.*s", folder,
+                     (int)(length - strlen(end)), entry->d_name);
+    if (n > 0 && (size_t)n < sizeof path)
+      (void)sdg_rank_lock_sweep(path);
+  }
+  if (all)
+    closedir(all);
 }

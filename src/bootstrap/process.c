@@ -242,6 +242,14 @@ int sdg_rank_lock_other(const char *socket_path, int32_t *out_holder) {
   return held && !sdg_process_is_above(lock.l_pid) ? (int)lock.l_start : -1;
 }
 
+static void place_unlink(const char *lock_path, const char *socket_path) {
+  struct stat file;
+  if (socket_path && lstat(socket_path, &file) == 0 && S_ISSOCK(file.st_mode) &&
+      file.st_uid == geteuid())
+    unlink(socket_path);
+  unlink(lock_path);
+}
+
 void sdg_rank_lock_release(sdg_rank_lock_t *lock, int rank,
                            const char *socket_path) {
   // The descriptor's number may have been reused if the program closed
@@ -252,21 +260,45 @@ void sdg_rank_lock_release(sdg_rank_lock_t *lock, int rank,
     struct flock own = lock_of(F_UNLCK, rank, 1);
     struct flock whole = lock_of(F_WRLCK, 0, 0);
     const sdg_process_t nobody = {0};
-    struct stat file;
     holder_note(lock->fd, rank, &nobody);
     if (fcntl(lock->fd, F_SETLK, &own) == 0 &&
         fcntl(lock->fd, F_SETLK, &whole) == 0 &&
-        lockfile_is(lock->path, lock->fd)) {
-      if (socket_path && lstat(socket_path, &file) == 0 &&
-          S_ISSOCK(file.st_mode) && file.st_uid == geteuid())
-        unlink(socket_path);
-      unlink(lock->path);
-    }
+        lockfile_is(lock->path, lock->fd))
+      place_unlink(lock->path, socket_path);
     close(lock->fd);
   }
   lock->fd = -1;
   free(lock->path);
   lock->path = NULL;
+}
+
+static bool holder_lives(int fd) {
+  struct stat file;
+  if (fstat(fd, &file) != 0)
+    return true;
+  for (int rank = 0; holder_at(rank) < file.st_size; rank++)
+    if (holder_read(fd, rank))
+      return true;
+  return false;
+}
+
+bool sdg_rank_lock_sweep(const char *socket_path) {
+  struct flock whole = lock_of(F_WRLCK, 0, 0);
+  struct stat file;
+  char *path;
+  if (asprintf(&path, "%s.lock", socket_path) < 0)
+    return false;
+  int fd =
+      sdg_fd_raise(open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  bool dead = fd >= 0 && fstat(fd, &file) == 0 && S_ISREG(file.st_mode) &&
+              file.st_uid == geteuid() && fcntl(fd, F_SETLK, &whole) == 0 &&
+              !holder_lives(fd) && lockfile_is(path, fd);
+  if (dead)
+    place_unlink(path, socket_path);
+  if (fd >= 0)
+    close(fd);
+  free(path);
+  return dead;
 }
 
 void sdg_rank_lock_forget(sdg_rank_lock_t *lock) {

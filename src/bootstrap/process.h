@@ -68,6 +68,10 @@ int sdg_rank_lock_other(const char *socket_path, int32_t *out_holder);
  * remove its socket. */
 void sdg_rank_lock_release(sdg_rank_lock_t *lock, int rank,
                            const char *socket_path);
+/* Removes the lock file, and the socket, of a job whose processes were all
+ * killed before they could. Returns whether it did. This process must hold no
+ * rank of the job. */
+bool sdg_rank_lock_sweep(const char *socket_path);
 /* Closes the descriptor in a child made by fork, which holds no lock. */
 void sdg_rank_lock_forget(sdg_rank_lock_t *lock);
 

@@ -72,4 +72,8 @@ sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
  * compute alike, and no other job. */
 sdg_status_t sdg_rendezvous_default(char *out, size_t bytes) SDG_MUST_CHECK;
 
+/* Removes from that folder what jobs left whose processes were all killed. The
+ * calling process must hold no rank. */
+void sdg_rendezvous_sweep(void);
+
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes the folder of a command that is killed.
+// Removes what a command that is killed would leave.
 #include "tools/launch/guard.h"
 
 #include <dirent.h>
@@ -13,9 +13,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "src/bootstrap/rendezvous.h"
 #include "tools/launch/folder.h"
+
+enum { SWEEPS = 10, SWEEP_NS = 20000000 };
 
 void guard_close(const int *kept, int count) {
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -51,6 +55,11 @@ static _Noreturn void guard_run(pid_t parent, int out) {
   while (getppid() == parent)
     (void)sigwaitinfo(&all, NULL);
   folder_remove(folder);
+  // The program, which is killed at the same time, may hold its rank as yet.
+  for (int i = 0; i < SWEEPS; i++) {
+    sdg_rendezvous_sweep();
+    nanosleep(&(struct timespec){.tv_nsec = SWEEP_NS}, NULL);
+  }
   _exit(EXIT_SUCCESS);
 }
 

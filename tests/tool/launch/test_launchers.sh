@@ -67,6 +67,33 @@ fewer_ranks_than_were_said_end_within_the_time_limit() {
   done
   [ ! -e out.0.npy ]
 }
+# Rank 2 never starts. Each rank is killed while it waits, or only its command.
+a_job_that_is_killed_leaves_no_files() {
+  pieces 3
+  mkdir -m 700 runtime
+  export XDG_RUNTIME_DIR=$work/runtime
+  local signal try pids
+  for signal in TERM KILL; do
+    pids=()
+    for r in 0 1; do
+      SUNDOG_RANK=$r SUNDOG_SIZE=3 "$sundog" exec "${split[@]}" -- \
+        "${solver[@]}" >/dev/null 2>&1 &
+      pids+=($!)
+    done
+    try=0
+    until [ -n "$(find runtime/sundog -type s 2>/dev/null)" ]; do
+      [ $((try += 1)) -lt 500 ]
+      sleep 0.02
+    done
+    kill -$signal "${pids[@]}"
+    wait || :
+    try=0
+    until [ -z "$(find runtime -mindepth 1 ! -name sundog)" ]; do
+      [ $((try += 1)) -lt 250 ] || { find runtime; return 1; }
+      sleep 0.02
+    done
+  done
+}
 a_run_within_a_rank_is_refused() {
   run 0 "$sundog" run -n 2 --device host --split H --view shard -- sh -c \
     "'$sundog' run -n 2 --split H --view shard -- touch started 2>>inner || :
@@ -154,6 +181,7 @@ the_gpu_is_that_of_the_local_rank() {
 
 cases torchruns_ranks_give_one_ranks_file \
   fewer_ranks_than_were_said_end_within_the_time_limit \
+  a_job_that_is_killed_leaves_no_files \
   a_run_within_a_rank_is_refused only_the_first_process_of_a_rank_joins \
   a_run_in_which_a_process_was_no_rank_fails \
   earlier_preloads_stay_in_front the_gpu_is_that_of_the_local_rank
