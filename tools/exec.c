@@ -14,6 +14,7 @@
 #include "src/base/log.h"
 #include "src/base/options.h"
 #include "src/bootstrap/address.h"
+#include "src/bootstrap/launcher.h"
 #include "src/bootstrap/rendezvous.h"
 #include "src/bootstrap/secret.h"
 #include "src/control/control.h"
@@ -136,6 +137,7 @@ static sdg_status_t meeting_set(single_t *single) {
   case MEETING_FOLDER:
     // The place is named after the launcher, this process's parent. The
     // program's parent may be another process, such as a script.
+    single->meeting.pmi = sdg_launcher_pmi();
     SDG_TRY(sdg_rendezvous_default(place, sizeof place));
     return setting_make("SUNDOG_RENDEZVOUS", place, SDG_ORIGIN_COMMAND);
   default:
@@ -276,9 +278,11 @@ static sdg_status_t environment_set(single_t *single) {
   return setting_make("SUNDOG_REPORT", single->folder, SDG_ORIGIN_COMMAND);
 }
 
-// After this the launcher may end all ranks.
+// After this the launcher may end all ranks. On one machine, too, hydra does
+// not end them by itself.
 static void meeting_end(single_t *single, int exit_status) {
-  if (single->meeting.pmi >= 0)
+  if (single->meeting.pmi >= 0 &&
+      (single->meeting.pmi_asked || exit_status != 0))
     pmi_end(single->meeting.pmi, exit_status);
   single->meeting.pmi = -1;
 }

@@ -75,6 +75,16 @@ gone() { # PID...: these processes have ended
   done
 }
 
+# Waits until no private folder is left: hydra does not wait for ranks that it
+# ends, whose guards remove them.
+folders_wait() {
+  local try=0
+  until [ -z "$(ls -A "$TMPDIR")" ]; do
+    [ $((try += 1)) -lt 100 ] || return 1
+    sleep 0.1
+  done
+}
+
 # cases NAME...: runs each function and prints the plan.
 cases() {
   local number=0 failed=0 name left status

@@ -237,7 +237,8 @@ sdg_status_t meeting_hold(meeting_way_t way, const char *helper,
   uint16_t port = 0;
   sdg_status_t status = SDG_OK;
   sdg_log_set_rank(number ? atoi(number) : -1);
-  out_meeting->pmi = way == MEETING_PMI ? sdg_launcher_pmi() : -1;
+  out_meeting->pmi_asked = way == MEETING_PMI;
+  out_meeting->pmi = out_meeting->pmi_asked ? sdg_launcher_pmi() : -1;
   bool again = way == MEETING_PMIX && note_read(&client);
   if (again)
     SDG_TRY_GOTO(invitation_read(client.text, &invitation), done);
@@ -272,7 +273,8 @@ sdg_status_t meeting_hold(meeting_way_t way, const char *helper,
       .size = client.size,
       .local_rank = client.local_rank < 0 ? client.rank : client.local_rank,
       .port = kept,
-      .pmi = out_meeting->pmi};
+      .pmi = out_meeting->pmi,
+      .pmi_asked = out_meeting->pmi_asked};
 done:
   if (listener >= 0)
     close(listener);

@@ -24,9 +24,11 @@ sdg_status_t meeting_way_find(meeting_way_t *out_way) SDG_MUST_CHECK;
 
 typedef struct meeting {
   int rank, size, local_rank;
-  int port; /* a socket that keeps the port of rank 0; -1: none */
-  int pmi;  /* PMI_FD, set on failure too: if the program does not use it,
-               pmi_end() has to be called. -1: none */
+  int port;       /* a socket that keeps the port of rank 0; -1: none */
+  int pmi;        /* PMI_FD, set on failure too: if the program does not use it,
+                     pmi_end() has to be called. -1: none */
+  bool pmi_asked; /* the rank has met by it, so pmi_end() is called for status
+                     0 too */
 } meeting_t;
 
 /* Returns true if PMIx has to be asked for the number of ranks, because the

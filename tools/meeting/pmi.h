@@ -20,8 +20,9 @@ sdg_status_t pmi_meet(int fd, const char *publish, double timeout_s, char *out,
                       size_t bytes) SDG_MUST_CHECK;
 
 /* Ends this rank's use of the PMI, with the rank's exit status: the launcher
- * ends the job if it is not 0. A rank that ends without this, hydra takes for a
- * failed one, too, but does not always end the ranks on other machines. */
+ * ends the job if it is not 0, which needs no pmi_meet() before. A rank that
+ * ends without this, hydra takes for a failed one, too, but does not always end
+ * the ranks on other machines. */
 void pmi_end(int fd, int status);
 
 #endif

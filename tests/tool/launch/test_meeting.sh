@@ -292,14 +292,6 @@ the_doctor_names_pmi() {
   run 0 mpiexec.hydra -n 2 "$sundog" doctor --device host
   lines 2 'ok    rendezvous: file:/'
 }
-# hydra does not wait for ranks that it ends; the guards remove their folders.
-folders_wait() {
-  local try=0
-  until [ -z "$(ls -A "$TMPDIR")" ]; do
-    [ $((try += 1)) -lt 100 ] || return 1
-    sleep 0.1
-  done
-}
 # The status is that of the program, each time, and no message is lost.
 a_failing_program_ends_the_job_with_its_status() {
   for _ in 1 2 3 4 5; do

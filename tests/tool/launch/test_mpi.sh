@@ -44,6 +44,33 @@ fails_as_the_program() {
 openmpi_gives_one_ranks_file() { gives_one_ranks_file $openmpi; }
 mpich_gives_one_ranks_file() { gives_one_ranks_file $mpich; }
 openmpi_ends_with_a_rank_that_fails() { fails_as_the_program $openmpi; }
+# hydra itself waits for the other ranks, which may wait for this one.
+mpich_ends_with_a_rank_that_fails() {
+  fails_as_the_program $mpich
+  folders_wait
+  export TMPDIR=$work/tmp
+  local exec=("$sundog" exec --device host --split H --view shard --)
+  run 139 timeout 60 $mpich -n 2 "${exec[@]}" \
+    sh -c '[ {rank} = 1 ] && kill -SEGV $$; exec sleep 50'
+  run 125 timeout 60 $mpich -n 2 "${exec[@]}" \
+    sh -c "[ {rank} = 1 ] && exit; $matched; sleep 50"
+  says err 'SDG-717 [rank 1]'
+  folders_wait
+}
+mpich_serves_the_program() {
+  local rank="'$sundog' exec --device host --split H --view shard -- sh"
+  echo "$matched" >first
+  printf '%s\n' "python3 '$here/sums.py' mpich || exit" "$matched" >program
+  # An earlier command does not use up the launcher's service.
+  run 0 timeout 60 $mpich -n 3 sh -c "$rank first && $rank program"
+  [ "$(grep -c 'sum 6' out)" = 3 ]
+  # What it says at its end, hydra judges: this rank leaves too early.
+  local status=0
+  echo "python3 '$here/sums.py' mpich 1" >program
+  timeout 60 $mpich -n 3 sh -c "$rank program" >out 2>err || status=$?
+  [ $status != 0 ]
+  folders_wait
+}
 
 . "$here/slurm.sh"
 trap 'slurm_end; rm -rf "$top"' EXIT
@@ -104,7 +131,8 @@ if command -v mpirun.openmpi >/dev/null; then
     two_jobs_of_openmpi_run_at_once)
 fi
 if command -v mpiexec.hydra >/dev/null; then
-  found+=(mpich_gives_one_ranks_file two_jobs_of_mpich_run_at_once)
+  found+=(mpich_gives_one_ranks_file mpich_ends_with_a_rank_that_fails
+    mpich_serves_the_program two_jobs_of_mpich_run_at_once)
 fi
 if slurm_begin; then
   found+=(srun_gives_one_ranks_file srun_with_pmix_gives_one_ranks_file
