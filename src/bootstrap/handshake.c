@@ -69,8 +69,9 @@ enum {
 };
 
 typedef struct caller {
-  int fd;   // -1: free
-  int rank; // -1: not yet known
+  int fd;      // -1: free
+  nfds_t poll; // its place in the list that is polled
+  int rank;    // -1: not yet known
   double since_s;
   size_t got;
   sdg_hello_t hello;
@@ -238,8 +239,8 @@ static sdg_status_t caller_receive(const sdg_shm_view_t *view,
                                    : SDG_OK;
 }
 
-static void callers_accept(int listener, caller_t *callers, int count,
-                           double now_s) {
+static sdg_status_t callers_accept(const sdg_shm_view_t *view, int listener,
+                                   caller_t *callers, int count, double now_s) {
   int fd;
   while ((fd = sdg_fd_raise(accept4(listener, NULL, NULL,
                                     SOCK_CLOEXEC | SOCK_NONBLOCK))) >= 0) {
@@ -251,6 +252,30 @@ static void callers_accept(int listener, caller_t *callers, int count,
       continue;
     }
     callers[i] = (caller_t){.fd = fd, .rank = -1, .since_s = now_s};
+  }
+  return errno == EMFILE
+             ? sdg_shm_fail(view, 0, SDG_E_RENDEZVOUS,
+                            "rank 0 may not open the descriptors that %d ranks "
+                            "take (ulimit -n)",
+                            view->ranks)
+             : SDG_OK;
+}
+
+// Asks for those in use alone: poll() refuses more than `ulimit -n`.
+static void callers_poll(int listener, caller_t *callers, int count,
+                         struct pollfd *polls) {
+  nfds_t used = 0;
+  polls[used++] = (struct pollfd){.fd = listener, .events = POLLIN};
+  for (int i = 0; i < count; i++)
+    if (callers[i].fd >= 0) {
+      callers[i].poll = used;
+      polls[used++] = (struct pollfd){.fd = callers[i].fd, .events = POLLIN};
+    }
+  if (poll(polls, used, 50) < 0) {
+    if (errno != EINTR) // the kernel is out of memory: until the timeout
+      nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    for (nfds_t i = 0; i < used; i++)
+      polls[i].revents = 0;
   }
 }
 
@@ -272,22 +297,16 @@ static sdg_status_t callers_serve(int listener, const sdg_shm_view_t *view,
     SDG_TRY_GOTO(sdg_rendezvous_complete(view, 0, wait, &all), done);
     if (all)
       break;
-    for (int i = 0; i < count; i++)
-      polls[i] = (struct pollfd){.fd = callers[i].fd, .events = POLLIN};
-    polls[count] = (struct pollfd){.fd = listener, .events = POLLIN};
-    if (poll(polls, (nfds_t)count + 1, 50) < 0 && errno != EINTR)
-      nanosleep(&(struct timespec){.tv_nsec = 10000000},
-                // The kernel is out of memory: try again until the timeout.
-                NULL);
+    callers_poll(listener, callers, count, polls);
     for (int i = 0; i < count; i++) {
-      if (callers[i].fd >= 0 && polls[i].revents)
+      if (callers[i].fd >= 0 && polls[callers[i].poll].revents)
         SDG_TRY_GOTO(caller_receive(view, callers, count, &callers[i]), done);
       if (callers[i].fd >= 0 && callers[i].rank < 0 &&
           now_s - callers[i].since_s > STRANGER_SECONDS)
         caller_drop(&callers[i]);
     }
-    if (polls[count].revents)
-      callers_accept(listener, callers, count, now_s);
+    if (polls[0].revents)
+      SDG_TRY_GOTO(callers_accept(view, listener, callers, count, now_s), done);
   }
 done:
   for (int i = 0; i < count; i++)

@@ -64,6 +64,7 @@ void barrier_place_find(uint16_t port, barrier_place_t *out_place) {
 
 typedef struct guest {
   int fd;
+  nfds_t poll; // its place in the list that is polled
   double since_s;
   unsigned char nonce[SDG_NONCE_BYTES]; // rank 0's
   note_arrival_t arrival;
@@ -104,13 +105,6 @@ static void guest_greet(barrier_t *barrier, guest_t *guest) {
     guest_drop(barrier, guest);
 }
 
-static sdg_status_t descriptors_fault(const barrier_t *barrier) {
-  return sdg_fail(SDG_E_RENDEZVOUS,
-                  "rank 0 may not open the %d descriptors that %d ranks take "
-                  "(ulimit -n)",
-                  barrier->guests, barrier->size);
-}
-
 static sdg_status_t guests_accept(barrier_t *barrier, int listener,
                                   double now_s) {
   int fd;
@@ -130,7 +124,12 @@ static sdg_status_t guests_accept(barrier_t *barrier, int listener,
     else
       guest_greet(barrier, guest);
   }
-  return errno == EMFILE ? descriptors_fault(barrier) : SDG_OK;
+  return errno == EMFILE
+             ? sdg_fail(SDG_E_RENDEZVOUS,
+                        "rank 0 may not open the descriptors that %d ranks "
+                        "take (ulimit -n)",
+                        barrier->size)
+             : SDG_OK;
 }
 
 static void guest_judge(barrier_t *barrier, guest_t *guest) {
@@ -206,6 +205,22 @@ static void guests_release(const barrier_t *barrier, sdg_status_t status,
   }
 }
 
+// Asks for those in use alone: poll() refuses more than `ulimit -n`.
+static void guests_poll(const barrier_t *barrier, int listener,
+                        struct pollfd *polls) {
+  nfds_t used = 0;
+  polls[used++] = (struct pollfd){.fd = listener, .events = POLLIN};
+  for (int i = 0; i < barrier->guests; i++)
+    if (barrier->guest[i].fd >= 0) {
+      barrier->guest[i].poll = used;
+      polls[used++] =
+          (struct pollfd){.fd = barrier->guest[i].fd, .events = POLLIN};
+    }
+  if (poll(polls, used, 50) < 0)
+    for (nfds_t i = 0; i < used; i++)
+      polls[i].revents = 0;
+}
+
 static sdg_status_t guests_serve(barrier_t *barrier, int listener,
                                  struct pollfd *polls) {
   char missing[160], text[240];
@@ -228,23 +243,16 @@ static sdg_status_t guests_serve(barrier_t *barrier, int listener,
       sdg_log("has waited %.3g s for these ranks to reach rank 0: %s", now_s,
               missing);
     }
-    for (int i = 0; i < barrier->guests; i++)
-      polls[i] = (struct pollfd){.fd = barrier->guest[i].fd, .events = POLLIN};
-    polls[barrier->guests] = (struct pollfd){.fd = listener, .events = POLLIN};
-    int ready = poll(polls, (nfds_t)barrier->guests + 1, 50);
-    if (ready < 0 && errno == EINVAL)
-      return descriptors_fault(barrier);
-    if (ready < 0)
-      continue;
+    guests_poll(barrier, listener, polls);
     for (int i = 0; i < barrier->guests; i++) {
       guest_t *guest = &barrier->guest[i];
-      if (guest->fd >= 0 && polls[i].revents)
+      if (guest->fd >= 0 && polls[guest->poll].revents)
         guest_receive(barrier, guest);
       if (guest->fd >= 0 && !guest->known &&
           now_s - guest->since_s > STRANGER_SECONDS)
         guest_drop(barrier, guest);
     }
-    if (polls[barrier->guests].revents)
+    if (polls[0].revents)
       SDG_TRY(guests_accept(barrier, listener, now_s));
   }
   guests_release(barrier, SDG_OK, "");

@@ -2,6 +2,7 @@
 // How ranks find each other by a file: which paths are possible, and how a job
 // handles strangers and files of earlier jobs.
 #include <limits.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -350,6 +351,16 @@ START_TEST(ranks_join_although_silent_strangers_fill_all_places) {
 }
 END_TEST
 
+START_TEST(few_descriptors_are_enough_for_few_ranks) {
+  const struct rlimit few = {32, 32};
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+  ranks_t *ranks = ranks_init(3, 20);
+  ranks_run(ranks, ranks_meet);
+  ranks_all_ok(ranks);
+  ranks_fini(ranks);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("rendezvous");
   TCase *cases = tcase_create("rendezvous");
@@ -368,6 +379,7 @@ int main(void) {
   tcase_add_test(cases,
                  another_user_gets_no_answer_even_if_the_socket_were_open);
   tcase_add_test(cases, ranks_join_although_silent_strangers_fill_all_places);
+  tcase_add_test(cases, few_descriptors_are_enough_for_few_ranks);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
