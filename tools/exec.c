@@ -135,8 +135,8 @@ static sdg_status_t meeting_set(single_t *single) {
     single->met = true;
     return meeting_hold(way, single->launch.install.pmix, &single->meeting);
   case MEETING_FOLDER:
-    // The place is named after the launcher, this process's parent. The
-    // program's parent may be another process, such as a script.
+    // The place is named after the launcher's process, which is not always
+    // visible from the program.
     single->meeting.pmi = sdg_launcher_pmi();
     SDG_TRY(sdg_rendezvous_default(place, sizeof place));
     return setting_make("SUNDOG_RENDEZVOUS", place, SDG_ORIGIN_COMMAND);

@@ -68,12 +68,12 @@ void sdg_launch_name(char *out, size_t bytes) {
     snprintf(out + bytes - 18, 18, "#%016llx", (unsigned long long)hash);
 }
 
-// Hashes the parent process and its start time, because process numbers are
+// Hashes the launcher's process and its start time, because process numbers are
 // reused.
-static uint64_t hash_parent(uint64_t hash) {
+static uint64_t hash_process(uint64_t hash) {
   char text[1024] = "";
-  int parent = (int)getppid();
-  snprintf(text, sizeof text, "/proc/%d/stat", parent);
+  int process = (int)sdg_launcher_process();
+  snprintf(text, sizeof text, "/proc/%d/stat", process);
   FILE *stat_file = fopen(text, "re");
   size_t n = 0;
   if (stat_file) {
@@ -89,7 +89,7 @@ static uint64_t hash_parent(uint64_t hash) {
   if (field && field[1])
     field[1 + strcspn(field + 1, " ")] = '\0';
   hash = hash_text(hash, field ? field : "");
-  snprintf(text, sizeof text, "%d", parent);
+  snprintf(text, sizeof text, "%d", process);
   return hash_text(hash, text);
 }
 
@@ -113,7 +113,7 @@ static uint64_t ids_hash(int *out_alone) {
 static uint64_t launch_hash(void) {
   int alone;
   uint64_t hash = ids_hash(&alone);
-  return alone ? hash : hash_parent(hash);
+  return alone ? hash : hash_process(hash);
 }
 
 // Returns NULL if `folder` is a directory that only this user can access;
@@ -162,7 +162,7 @@ sdg_status_t sdg_rendezvous_lock(const char *rendezvous,
   char folder[PATH_MAX];
   int alone;
   SDG_TRY(private_folder(folder, sizeof folder));
-  // The parent is not hashed: a child of a rank must find the lock of its
+  // The launcher is not hashed: a child of a rank must find the lock of its
   // parent.
   uint64_t hash = hash_text(ids_hash(&alone), rendezvous);
   hash = sdg_hash_bytes(hash, secret->key, sizeof secret->key);

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/options.h"
+#include "src/bootstrap/process.h"
 #include "src/bootstrap/rendezvous.h"
 
 typedef struct launcher {
@@ -318,6 +320,26 @@ int sdg_launcher_pmi(void) {
                  fstat((int)fd, &found) == 0 && S_ISSOCK(found.st_mode)
              ? (int)fd
              : -1;
+}
+
+int32_t sdg_launcher_process(void) {
+  const launcher_t *from = launcher_find();
+  const char *rank = from ? sdg_launcher_value(from->rank) : NULL;
+  const char *size = from ? sdg_launcher_value(size_of(from)) : NULL;
+  int fd = sdg_launcher_pmi();
+  struct ucred peer = {.pid = 0};
+  socklen_t bytes = sizeof peer;
+  // hydra gives its jobs no name, and a job within a rank may have the same
+  // numbers.
+  if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+      peer.pid > 0)
+    return (int32_t)peer.pid;
+  int32_t pid = (int32_t)getppid();
+  while (rank && size && pid > 1 &&
+         sdg_process_began_with(pid, from->rank, rank) &&
+         sdg_process_began_with(pid, size_of(from), size))
+    pid = sdg_process_parent(pid);
+  return pid;
 }
 
 bool sdg_launcher_lacks_size(void) {

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "src/base/status.h"
 
@@ -50,6 +51,11 @@ bool sdg_launcher_has_pmix(void);
 int sdg_launcher_pmi(void);
 /* Returns true if a variable holds the rank and none the number of ranks. */
 bool sdg_launcher_lacks_size(void);
+
+/* Returns the process that started this rank, through whatever scripts: the
+ * other end of the launcher's PMI, otherwise the nearest ancestor that was not
+ * started with this rank's numbers. */
+int32_t sdg_launcher_process(void);
 
 /* On how many machines the ranks are, as far as variables tell. */
 typedef enum sdg_spread {

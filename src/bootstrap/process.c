@@ -89,18 +89,35 @@ bool sdg_process_maps(int32_t pid, dev_t device, ino_t inode) {
   return found;
 }
 
-bool sdg_process_is_above(int32_t pid) {
+int32_t sdg_process_parent(int32_t pid) {
   unsigned long long parent;
   char state;
+  return field_read(pid, PARENT, &state, &parent) ? (int32_t)parent : 0;
+}
+
+bool sdg_process_is_above(int32_t pid) {
   int32_t at = (int32_t)getpid();
   for (int i = 0; i < GENERATIONS && at > 0; i++) {
     if (at == pid)
       return true;
-    if (!field_read(at, PARENT, &state, &parent))
-      return false;
-    at = (int32_t)parent;
+    at = sdg_process_parent(at);
   }
   return false;
+}
+
+bool sdg_process_began_with(int32_t pid, const char *name, const char *value) {
+  char path[48], *text = NULL;
+  size_t room = 0, length = strlen(name);
+  snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+  FILE *all = pid > 0 ? fopen(path, "re") : NULL;
+  bool found = false;
+  while (all && !found && getdelim(&text, &room, '\0', all) > 0)
+    found = strncmp(text, name, length) == 0 && text[length] == '=' &&
+            strcmp(text + length + 1, value) == 0;
+  if (all)
+    fclose(all);
+  free(text);
+  return found;
 }
 
 void sdg_process_name(int32_t pid, char *out, size_t bytes) {

@@ -35,6 +35,13 @@ bool sdg_process_maps(int32_t pid, dev_t device, ino_t inode);
 /* Returns true if `pid` is the calling process or one of its ancestors. */
 bool sdg_process_is_above(int32_t pid);
 
+/* Returns the parent of process `pid`; 0 if it has none or is not visible. */
+int32_t sdg_process_parent(int32_t pid);
+
+/* Returns true if the process was started with this variable, as far as is
+ * visible. */
+bool sdg_process_began_with(int32_t pid, const char *name, const char *value);
+
 /* Writes the name of its program, as ps(1) shows it, or "". */
 void sdg_process_name(int32_t pid, char *out, size_t bytes);
 

@@ -52,6 +52,14 @@ torchruns_ranks_give_one_ranks_file() {
   says err0 'sundog: [rank 0] H 91 = 31+30+30 over ranks=3, view shard'
   same_file
 }
+ranks_that_scripts_start_meet() {
+  local r
+  echo '"$@"; exit $?' >inner
+  echo 'sh inner "$@"; exit $?' >script
+  torchrun 3 sh script "$sundog" exec "${split[@]}" -- \
+    sh -c "echo \"\$SUNDOG_RENDEZVOUS\"; $matched"
+  for r in 0 1 2; do [ -s out$r ] && cmp out$r out0; done
+}
 fewer_ranks_than_were_said_end_within_the_time_limit() {
   pieces 3
   local start=$SECONDS status=0
@@ -179,7 +187,7 @@ the_gpu_is_that_of_the_local_rank() {
   [ "$(cat out)" = 4,5,6 ]
 }
 
-cases torchruns_ranks_give_one_ranks_file \
+cases torchruns_ranks_give_one_ranks_file ranks_that_scripts_start_meet \
   fewer_ranks_than_were_said_end_within_the_time_limit \
   a_job_that_is_killed_leaves_no_files \
   a_run_within_a_rank_is_refused only_the_first_process_of_a_rank_joins \

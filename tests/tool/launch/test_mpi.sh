@@ -57,6 +57,20 @@ mpich_ends_with_a_rank_that_fails() {
   says err 'SDG-717 [rank 1]'
   folders_wait
 }
+# Each rank has a process of its own between the launcher and the command, which
+# may close what it does not know.
+mpich_starts_scripts() {
+  local way
+  echo '"$@"; exit $?' >script
+  echo 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))' >close
+  for way in 'sh script' 'sh script' 'python3 close'; do
+    run 0 timeout 60 $mpich -n 3 $way "$sundog" exec --device host --split H \
+      --view shard -- sh -c "echo at \$SUNDOG_RENDEZVOUS; $matched"
+    [ "$(grep -c '^at file:/' out)" = 3 ]
+    [ "$(grep '^at file:/' out | sort -u | tee -a places | wc -l)" = 1 ]
+  done
+  [ "$(sort -u places | wc -l)" = 3 ]
+}
 mpich_serves_the_program() {
   local rank="'$sundog' exec --device host --split H --view shard -- sh"
   echo "$matched" >first
@@ -132,7 +146,7 @@ if command -v mpirun.openmpi >/dev/null; then
 fi
 if command -v mpiexec.hydra >/dev/null; then
   found+=(mpich_gives_one_ranks_file mpich_ends_with_a_rank_that_fails
-    mpich_serves_the_program two_jobs_of_mpich_run_at_once)
+    mpich_starts_scripts mpich_serves_the_program two_jobs_of_mpich_run_at_once)
 fi
 if slurm_begin; then
   found+=(srun_gives_one_ranks_file srun_with_pmix_gives_one_ranks_file
