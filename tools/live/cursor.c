@@ -56,3 +56,7 @@ void cursor_follow(cursor_t *cursor, const char *text, size_t bytes) {
     }
   }
 }
+
+bool cursor_is_busy(const cursor_t *cursor) {
+  return cursor->in_line || cursor->taken || cursor->at != CURSOR_TEXT;
+}

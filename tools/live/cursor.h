@@ -22,4 +22,7 @@ typedef struct cursor {
  * sets of letters and the erasing of the rest of a line move nothing. */
 void cursor_follow(cursor_t *cursor, const char *text, size_t bytes);
 
+/* Returns true if text put where the cursor is would mix with the program's. */
+bool cursor_is_busy(const cursor_t *cursor);
+
 #endif

@@ -48,7 +48,8 @@ typedef struct drawing {
   int64_t start_ns, next_ns; // of the run; of the next look at the ranks
   struct winsize size;
   cursor_t cursor;
-  char line[LINE_BYTES];
+  const rates_t *rates; // NULL: it is too early for a line
+  int64_t looked_ns;
   bool drawn;     // the line is on the terminal
   bool due;       // it was erased for text, or is new
   int64_t end_ns; // when this process ends in any case; 0: not known
@@ -87,17 +88,6 @@ static bool erase(drawing_t *d) {
   return !drawn || label_write(d->terminal, text, strlen(text));
 }
 
-static bool draw(drawing_t *d) {
-  char text[LINE_BYTES + 16];
-  d->due = false;
-  if (ending || d->cursor.in_line || d->cursor.taken || !*d->line ||
-      !in_foreground(d))
-    return true;
-  int bytes = snprintf(text, sizeof text, "\r%s\x1b[K", d->line);
-  d->drawn = true;
-  return label_write(d->terminal, text, (size_t)bytes);
-}
-
 // The ranks' end has the size of the terminal, which tells its foreground of a
 // change before that end has changed: the ranks are told again.
 static void size_follow(drawing_t *d) {
@@ -111,14 +101,29 @@ static void size_follow(drawing_t *d) {
     kill(-d->group, SIGWINCH);
 }
 
+static bool draw(drawing_t *d) {
+  char line[LINE_BYTES], text[LINE_BYTES + 16];
+  d->due = false;
+  if (ending || !d->rates || cursor_is_busy(&d->cursor) || !in_foreground(d))
+    return true;
+  size_follow(d);
+  // A character in the last column could move the cursor to the next line.
+  line_write(d->rates, (double)(d->looked_ns - d->start_ns) / 1e9,
+             (d->size.ws_col ? d->size.ws_col : WIDTH) - 1, line);
+  if (!*line)
+    return true;
+  int bytes = snprintf(text, sizeof text, "\r%s\x1b[K", line);
+  d->drawn = true;
+  return label_write(d->terminal, text, (size_t)bytes);
+}
+
 static bool look(drawing_t *d) {
   int64_t now = now_ns();
   size_follow(d);
   const rates_t *rates = rates_take(d->samples, d->live, now);
-  int columns = d->size.ws_col ? d->size.ws_col : WIDTH;
-  // A character in the last column could move the cursor to the next line.
   if (now > d->start_ns + SECOND_NS / 2)
-    line_write(rates, (double)(now - d->start_ns) / 1e9, columns - 1, d->line);
+    d->rates = rates;
+  d->looked_ns = now;
   d->next_ns += SECOND_NS;
   if (d->next_ns <= now)
     d->next_ns = now + SECOND_NS;

@@ -136,6 +136,24 @@ an_unfinished_line_is_not_disturbed() {
   awk '$1 < 2.5 { exit 1 }' shown
   clean
 }
+output_is_not_cut_anywhere() {
+  progress 125 -- -n 1 -- sh -c 'printf "\033[3"; sleep 2.5
+    printf "1mred\033[0m\n\303"; sleep 1.5; printf "\244\n"; sleep 1.5'
+  grep -q "$(printf '\033\\[31mred\033\\[0m')" raw
+  grep -qaF "$(printf '\303\244')" raw
+  drawn ' 0:0[45]$'
+  clean
+}
+# The line gives way to text, and comes back narrower at once. One line may be
+# on its way at that time.
+the_line_follows_the_terminal_at_once() {
+  run 0 "$here/terminal" columns=70 resize=3.4,24 -- "$sundog" run --progress \
+    "${split[@]}" -n 2 -- "$pace" 700 5000 said=0,8,0
+  drawn ' 70 sundog: 2 ranks x [0-9]'
+  awk '$2 == 24 && length($0) - length($1) - 4 >= 24 { wide++ }
+    END { exit wide > 1 }' shown
+  clean
+}
 streams_stay_what_they_are() {
   progress 125 in=/dev/null -- -n 1 -- sh -c 'test -t 1 && test -t 2 && ! test -t 0 &&
     stty size <&2 && echo yes'
@@ -250,6 +268,7 @@ cases numbers_agree_with_the_table a_slow_rank_is_named \
   a_rank_that_does_something_else_is_placed a_stopped_rank_is_told \
   processes_of_a_rank_follow_each_other the_line_fits_a_narrow_terminal \
   output_does_not_mix_with_the_line an_unfinished_line_is_not_disturbed \
+  output_is_not_cut_anywhere the_line_follows_the_terminal_at_once \
   streams_stay_what_they_are ranks_are_told_of_a_new_size without_a_terminal_nothing_differs \
   the_terminal_is_clean_after_a_killed_rank \
   the_terminal_is_clean_after_an_interrupt \
