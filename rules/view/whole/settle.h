@@ -11,8 +11,10 @@
 #include "src/call/memory_access.h"
 #include "src/observe/report.h"
 
-/* A copy to the host of at most so many bytes gives every rank the first rank's
- * bytes, so that decisions of the program are the same on every rank. */
+/* A copy to the host of at most so many bytes gives every rank the same bytes,
+ * so that decisions of the program are the same on every rank: elements of a
+ * tensor in pieces are those of the rank that computed them, others are the
+ * first rank's. */
 enum { SDG_HOST_READ_BYTES = 4096 };
 
 /* To be called before a call that no op shares: brings all memory that it may
