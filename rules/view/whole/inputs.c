@@ -8,9 +8,21 @@
 #include "rules/memory/uploads.h"
 #include "rules/step/compare.h"
 #include "rules/step/divergence.h"
+#include "rules/vendor/vendor.h"
 #include "src/base/options.h"
+#include "src/exchange/lanes.h"
 #include "src/job/digests.h"
 #include "src/job/job.h"
+#include "src/job/thread.h"
+
+// The call's stream waits for exchanges that brought its tensors together for
+// calls on other streams.
+static sdg_status_t exchanges_follow(const sdg_call_t *call) {
+  cudaStream_t stream;
+  bool capturing;
+  SDG_TRY(sdg_stream_state(call, &stream, &capturing));
+  return capturing ? SDG_OK : sdg_lanes_follow(sdg_channel_get(), stream);
+}
 
 // The new inputs of a call: bits of operands that are read for the first time;
 // a digest of what the program copied to the others.
@@ -118,6 +130,7 @@ sdg_status_t sdg_inputs_compare(const sdg_call_t *call, sdg_buffers_t *table) {
   if (!news.first)
     return SDG_OK;
   SDG_TRY(sdg_divergence_update(call->entry_name, news.first));
+  SDG_TRY(exchanges_follow(call));
   sdg_digests_t *all = malloc((size_t)sdg_job_group()->count * sizeof *all);
   if (!all)
     return sdg_fail(SDG_E_NO_MEMORY, "digests of the ranks");

@@ -10,11 +10,14 @@
 //       beyond      the tensor and one float behind it
 //       gaps        a tensor whose rows have gaps
 //       replicated  values that every rank computes
+//       late        the whole tensor, on a stream that stands still for a
+//                   moment, while a convolution on another stream reads it, too
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/workspace.h"
 
@@ -31,7 +34,10 @@ enum { H = 9, W = 8, N = H * W, GAP = W + 2, ROOM = 4 * N };
 
 static struct {
   cudnnHandle_t cudnn;
-  cudnnTensorDescriptor_t dense, gaps;
+  cudnnTensorDescriptor_t dense, gaps, twice;
+  cudaStream_t copying, computing;
+  cudaEvent_t written;
+  float *pinned;
   cudnnFilterDescriptor_t filter;
   cudnnConvolutionDescriptor_t conv;
   float *x, *y, *w;
@@ -54,6 +60,13 @@ static void begin(void) {
   TRY(cudnnCreateTensorDescriptor(&g.gaps));
   TRY(cudnnSetTensor4dDescriptorEx(g.gaps, CUDNN_DATA_FLOAT, 1, 1, H, W,
                                    H * GAP, H * GAP, GAP, 1));
+  TRY(cudnnCreateTensorDescriptor(&g.twice));
+  TRY(cudnnSetTensor4dDescriptor(g.twice, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
+                                 1, 1, 2 * H, W));
+  TRY(cudaStreamCreateWithFlags(&g.copying, cudaStreamNonBlocking));
+  TRY(cudaStreamCreateWithFlags(&g.computing, cudaStreamNonBlocking));
+  TRY(cudaEventCreateWithFlags(&g.written, cudaEventDisableTiming));
+  TRY(cudaMallocHost((void **)&g.pinned, N * sizeof(float)));
   TRY(cudnnCreateFilterDescriptor(&g.filter));
   TRY(cudnnSetFilter4dDescriptor(g.filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
                                  1, 1, 3, 3));
@@ -62,12 +75,17 @@ static void begin(void) {
       g.conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
 }
 
-static void convolve(cudnnTensorDescriptor_t to_desc, float *to) {
+static void convolve_from(cudnnTensorDescriptor_t from_desc, const float *from,
+                          cudnnTensorDescriptor_t to_desc, float *to) {
   const float one = 1, zero = 0;
-  TRY(cudnnConvolutionForward(g.cudnn, &one, g.dense, g.x, g.filter, g.w,
+  TRY(cudnnConvolutionForward(g.cudnn, &one, from_desc, from, g.filter, g.w,
                               g.conv, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
                               workspace(), WORKSPACE_BYTES, &zero, to_desc,
                               to));
+}
+
+static void convolve(cudnnTensorDescriptor_t to_desc, float *to) {
+  convolve_from(g.dense, g.x, to_desc, to);
 }
 
 static void show(const float *values, size_t count) {
@@ -81,8 +99,34 @@ static void copy(const float *from, size_t count) {
   show(values, count);
 }
 
+static void stand_still(void *unused) {
+  (void)unused;
+  usleep(100000);
+}
+
+// The copy brings the tensor together; the second convolution also reads values
+// behind the tensor, which no call has read before.
+static void read_late(void) {
+  TRY(cudaDeviceSynchronize());
+  TRY(cudnnSetStream(g.cudnn, g.computing));
+  convolve(g.dense, g.y);
+  TRY(cudaEventRecord(g.written, g.computing));
+  TRY(cudaLaunchHostFunc(g.copying, stand_still, NULL));
+  TRY(cudaStreamWaitEvent(g.copying, g.written, 0));
+  TRY(cudaMemcpyAsync(g.pinned, g.y, N * sizeof(float), cudaMemcpyDeviceToHost,
+                      g.copying));
+  convolve_from(g.twice, g.y, g.twice, g.x + 2 * N);
+  TRY(cudaDeviceSynchronize());
+  show(g.pinned, N);
+  copy(g.x + 2 * N, 2 * N);
+}
+
 static void read_once(const char *what) {
   float rows[H][W];
+  if (strcmp(what, "late") == 0) {
+    read_late();
+    return;
+  }
   if (strcmp(what, "gaps") == 0) {
     convolve(g.gaps, g.y);
     copy(g.y, (H - 1) * GAP + W);
