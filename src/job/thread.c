@@ -142,15 +142,15 @@ static sdg_status_t ordered_claim(const char *entry, int *out_channel) {
   return SDG_OK;
 }
 
-static sdg_status_t unnamed_claim(const char *entry, int *out_channel) {
+static sdg_status_t unnamed_claim(const char *entry, bool only,
+                                  int *out_channel) {
   sdg_status_t status = SDG_OK;
   pthread_mutex_lock(&order.lock);
   *out_channel = 0;
-  bool whole = sdg_options_get()->view == SDG_VIEW_WHOLE;
-  if (sdg_options_get()->threads == SDG_THREADS_ORDERED && !whole)
+  if (sdg_options_get()->threads == SDG_THREADS_ORDERED && !only)
     status = ordered_claim(entry, out_channel);
   else if (!channel_take(0))
-    status = whole
+    status = only
                  ? sdg_fail(SDG_E_VIEW_WHOLE, "a second thread calls %s", entry)
                  : sdg_fail(SDG_E_THREAD, "%s", entry);
   pthread_mutex_unlock(&order.lock);
@@ -167,7 +167,7 @@ static sdg_status_t named_claim(const char *name, const char *entry,
                   entry);
 }
 
-sdg_status_t sdg_thread_claim(const char *entry) {
+static sdg_status_t claim(const char *entry, bool only) {
   if (self && self->channel >= 0)
     return SDG_OK;
   self_t *me = self_get();
@@ -178,11 +178,10 @@ sdg_status_t sdg_thread_claim(const char *entry) {
   if (sdg_options_get()->check)
     sdg_tag_share();
   int channel;
-  // The whole view has one such thread, whatever its name is.
-  if (me->name[0] && sdg_options_get()->view != SDG_VIEW_WHOLE)
+  if (me->name[0] && !only)
     SDG_TRY(named_claim(me->name, entry, &channel));
   else
-    SDG_TRY(unnamed_claim(entry, &channel));
+    SDG_TRY(unnamed_claim(entry, only, &channel));
   me->channel = sdg_channel_own = channel;
   if (channel != 0 && !channels.entered[channel]) {
     sdg_status_t status = sdg_launch_order_enter(channel, entry);
@@ -194,6 +193,14 @@ sdg_status_t sdg_thread_claim(const char *entry) {
   }
   sdg_channel_claimed = true;
   return SDG_OK;
+}
+
+sdg_status_t sdg_thread_claim(const char *entry) {
+  return claim(entry, false);
+}
+
+sdg_status_t sdg_thread_claim_only(const char *entry) {
+  return claim(entry, true);
 }
 
 static bool name_is_valid(const char *name) {

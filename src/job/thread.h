@@ -18,11 +18,14 @@
  * name. Called before each tagged call; from the second call on it only tests
  * two words. The first thread without a name gets channel 0. Further threads
  * need a name, or SUNDOG_THREADS=ordered; the first claim of each name is then
- * collective over the group. The whole view has one such thread at a time,
- * named or not: SDG_E_VIEW_WHOLE. The job must be joined. SDG_E_THREAD,
+ * collective over the group. The job must be joined. SDG_E_THREAD,
  * SDG_E_THREAD_NAME, SDG_E_THREADS_MANY; and the errors of an exchange, which
  * break the job. */
 sdg_status_t sdg_thread_claim(const char *entry) SDG_MUST_CHECK;
+
+/* The same for the whole view, which has one such thread at a time, on channel
+ * 0, named or not. SDG_E_VIEW_WHOLE. */
+sdg_status_t sdg_thread_claim_only(const char *entry) SDG_MUST_CHECK;
 
 /* Sets the calling thread's name: 1 to 31 letters, digits and "._-". NULL
  * removes the name, as if the thread had ended. SDG_E_THREAD_NAME. */

@@ -26,7 +26,7 @@ static _Atomic(const void *) owner;
 static _Thread_local char thread_mark;
 
 sdg_status_t sdg_whole_own(const char *entry_name) {
-  SDG_TRY(sdg_thread_claim(entry_name));
+  SDG_TRY(sdg_thread_claim_only(entry_name));
   atomic_store(&owner, &thread_mark);
   return SDG_OK;
 }

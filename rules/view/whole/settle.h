@@ -25,8 +25,7 @@ sdg_status_t sdg_whole_access(const sdg_memory_access_t *memory) SDG_MUST_CHECK;
 
 /* Makes the calling thread the only one of the rank that makes tagged calls:
  * the order of two threads' calls could differ from rank to rank. The job is
- * joined and the caller holds the lock. SDG_E_VIEW_WHOLE and the errors of
- * sdg_thread_claim. */
+ * joined and the caller holds the lock. The errors of sdg_thread_claim_only. */
 sdg_status_t sdg_whole_own(const char *entry_name) SDG_MUST_CHECK;
 
 /* Whether the calling thread is this thread. */
