@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "rules/window/window.h"
 #include "tools/record/recorded.h"
 
 static const json_t *operand_of(const json_t *plan, const char *role,
@@ -148,43 +147,96 @@ int64_t formula_halo_bytes(const json_t *plan) {
          element_bytes(plan, &f);
 }
 
-// Whether the window neither moves nor changes the extents.
-static bool is_same(const json_t *plan, const ends_t *ends, int dims) {
-  int spatial = (int)json_array_size(
+static int spatial_of(const json_t *plan) {
+  return (int)json_array_size(
       json_object_get(json_object_get(plan, "window"), "kernel"));
-  for (int i = 0; i < spatial; i++) {
+}
+
+// The index of a dimension of space; -1: the window has none of that name.
+static int dim_at(const json_t *plan, const json_t *operand, const char *dim) {
+  int dims = (int)json_array_size(json_object_get(operand, "whole"));
+  for (int d = dims - spatial_of(plan); d < dims; d++) {
+    const char *name = json_string_value(
+        json_array_get(json_object_get(operand, "names"), (size_t)d));
+    if (name && strcmp(name, dim) == 0)
+      return d;
+  }
+  return -1;
+}
+
+bool formula_ends(const json_t *plan, const char *dim, formula_ends_t *out) {
+  formula_need_t f;
+  ends_t ends = ends_of(plan);
+  if (!formula_need(plan, &f) || element_bytes(plan, &f) < 0)
+    return false;
+  int at = dim_at(plan, f.operand, dim);
+  if (at < 0 ||
+      !window_read(plan, at - (f.own.dims - spatial_of(plan)), &out->window))
+    return false;
+  int64_t from = item(ends.from, "whole", at), by = item(ends.by, "whole", at);
+  // A function's tensors are all cut alike.
+  if (is_function(plan))
+    out->window = (sdg_window_t){.kernel = 1, .stride = 1, .dilation = 1};
+  out->adjoint = ends.adjoint;
+  out->x = ends.adjoint ? by : from;
+  out->y = ends.adjoint ? from : by;
+  return true;
+}
+
+// What a rank that owns `own` needs: of other dimensions, what all outputs
+// need.
+static bool need_then(const json_t *plan, const ends_t *ends, sdg_box_t by,
+                      const sdg_box_t *own, sdg_box_t *out) {
+  int spatial = spatial_of(plan);
+  *out = *own;
+  for (int d = own->dims - spatial; d < own->dims; d++) {
     sdg_window_t window;
-    int d = dims - spatial + i;
-    if (!window_read(plan, i, &window) || window.stride != 1 ||
-        item(ends->from, "whole", d) != item(ends->by, "whole", d))
+    if (!window_read(plan, d - (own->dims - spatial), &window))
       return false;
+    out->dim[d] = sdg_range_cut(
+        ends->adjoint ? sdg_window_need_adjoint(&window, by.dim[d])
+                      : sdg_window_need(&window, by.dim[d]),
+        item(ends->from, "whole", d));
   }
   return true;
 }
 
-int64_t formula_predict(const json_t *plan, int dim, int ranks) {
+static void rank_add(formula_then_t *then, const sdg_box_t *need,
+                     const sdg_box_t *own, int at, bool first, bool last) {
+  sdg_box_t owned = sdg_box_intersect(need, own);
+  const sdg_range_t *n = &need->dim[at], *o = &own->dim[at];
+  bool any = !sdg_box_empty(need);
+  bool low = any && n->lo < o->lo, high = any && n->hi > o->hi;
+  then->bytes += sdg_box_count(need) - sdg_box_count(&owned);
+  then->low |= low;
+  then->high |= high;
+  then->all_low &= low || first;
+  then->all_high &= high || last;
+}
+
+bool formula_predict(const json_t *plan, const char *dim, const sdg_part_t *x,
+                     const sdg_part_t *y, formula_then_t *out) {
   formula_need_t f;
-  sdg_window_t window;
+  formula_ends_t extents;
   ends_t ends = ends_of(plan);
-  int spatial = (int)json_array_size(
-      json_object_get(json_object_get(plan, "window"), "kernel"));
-  if (!formula_need(plan, &f) || element_bytes(plan, &f) < 0 ||
-      !is_same(plan, &ends, f.own.dims) || dim < f.own.dims - spatial ||
-      !window_read(plan, dim - (f.own.dims - spatial), &window))
-    return -1;
-  int64_t n = item(ends.from, "whole", dim), across = 1, rows = 0, lo = 0;
-  if (n < ranks)
-    return -1;
-  for (int d = 0; d < f.own.dims; d++)
-    across *= d == dim ? 1 : item(ends.from, "whole", d);
-  for (int r = 0; r < ranks; r++) {
-    int64_t hi = lo + n / ranks + (r < n % ranks);
-    sdg_range_t own = {lo, hi},
-                need = ends.adjoint ? sdg_window_need_adjoint(&window, own)
-                                    : sdg_window_need(&window, own);
-    rows += (need.lo < lo ? lo - (need.lo > 0 ? need.lo : 0) : 0) +
-            (need.hi > hi ? (need.hi < n ? need.hi : n) - hi : 0);
-    lo = hi;
+  if (!formula_ends(plan, dim, &extents) || !formula_need(plan, &f))
+    return false;
+  int at = dim_at(plan, f.operand, dim);
+  const sdg_part_t *from = ends.adjoint ? y : x, *to = ends.adjoint ? x : y;
+  formula_then_t then = {.all_low = true, .all_high = true};
+  sdg_box_t own = {.dims = f.own.dims}, by = own, need;
+  for (int d = 0; d < own.dims; d++) {
+    own.dim[d] = (sdg_range_t){0, item(ends.from, "whole", d)};
+    by.dim[d] = (sdg_range_t){0, item(ends.by, "whole", d)};
   }
-  return rows * across * element_bytes(plan, &f);
+  for (int r = 0; r < from->pieces; r++) {
+    own.dim[at] = (sdg_range_t){from->offset[r], from->offset[r + 1]};
+    by.dim[at] = (sdg_range_t){to->offset[r], to->offset[r + 1]};
+    if (!need_then(plan, &ends, by, &own, &need))
+      return false;
+    rank_add(&then, &need, &own, at, r == 0, r + 1 == from->pieces);
+  }
+  then.bytes *= element_bytes(plan, &f);
+  *out = then;
+  return true;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rules/window/window.h"
 #include "src/geometry/box.h"
 
 /* What a rank of a windowed call reads, in global coordinates. */
@@ -26,11 +27,30 @@ bool formula_need(const json_t *plan, formula_need_t *out);
  * formula. */
 int64_t formula_halo_bytes(const json_t *plan);
 
-/* Returns the bytes that all ranks would receive for one call like the plan's,
- * if only dimension `dim` were split, evenly over `ranks`; -1 if that is not
- * known: windows with strides, or that change the extents, may have other
- * parts. 91 x 120 floats and a 5x5 window, H over 3 ranks: 2 borders, 2 rows on
- * both sides of each, 3840 bytes. */
-int64_t formula_predict(const json_t *plan, int dim, int ranks);
+/* The extents of a windowed call in one dimension: of the window's input and
+ * output. */
+typedef struct formula_ends {
+  int64_t x, y;
+  sdg_window_t window;
+  bool adjoint; /* it computes x from y */
+} formula_ends_t;
+
+/* Returns false where formula_need() does, or if the window does not move in
+ * the dimension of that name. */
+bool formula_ends(const json_t *plan, const char *dim, formula_ends_t *out);
+
+/* What all ranks would receive for one call like the plan's. */
+typedef struct formula_then {
+  int64_t bytes;
+  bool low, high;         /* some rank needs elements before, after its own */
+  bool all_low, all_high; /* all ranks but those at the ends do */
+} formula_then_t;
+
+/* Finds it if only dimension `dim` were split: x, as the window sees it, and y
+ * by these parts. Returns false where formula_ends() does. 91 x 120 floats and
+ * a 5x5 window, H over 3 ranks: 2 borders, 2 rows on both sides of each, 3840
+ * bytes. */
+bool formula_predict(const json_t *plan, const char *dim, const sdg_part_t *x,
+                     const sdg_part_t *y, formula_then_t *out);
 
 #endif

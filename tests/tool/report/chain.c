@@ -4,11 +4,15 @@
  * usage: chain OUT STEPS ROWS COLUMNS LAYER...
  *        ROWS, COLUMNS: FIRST:END, the program's piece of the image
  * Layers:
- *   c:K:KH:KW[:STRIDE]  convolution to K channels, windows KH x KW, padded so
+ *   n:N, v:FIRST:END    before all others: N images; images of planes, whose
+ *                       windows are as deep as they are high
+ *   c:K:KH:KW[:STRIDE[:DILATION]]
+ *                       convolution to K channels, windows KH x KW, padded so
  *                       that stride 1 keeps the extents
  *   s:KH:KW             a convolution of the same input whose result is dropped
- *   p:K                 maximum pooling, K x K, stride K
- *   t:K:S               transposed convolution to K channels, S x S, stride S
+ *   p:K[:STRIDE:PAD]    maximum pooling, K x K, stride K without padding
+ *   t:K:S[:KERNEL]      transposed convolution to K channels, S x S or
+ *                       KERNEL x KERNEL, which multiplies the extents by S
  *   r                   relu in place
  *   d                   dropout of a tenth
  *   m                   softmax over channels
@@ -30,17 +34,17 @@
     }                                                                          \
   } while (0)
 
-enum { LAYERS = 32 };
+enum { LAYERS = 32, DIMS = 5 };
 
 typedef struct tensor {
   cudnnTensorDescriptor_t desc;
-  int extent[4];
+  int extent[DIMS]; // N, C, D, H, W, or N, C, H, W
   float *at, *grad;
 } tensor_t;
 
 typedef struct layer {
   char kind;
-  int number[4], numbers;
+  int number[5], numbers;
   tensor_t x, y; /* x: the y of the layer before */
   cudnnFilterDescriptor_t filter;
   cudnnConvolutionDescriptor_t conv;
@@ -55,10 +59,11 @@ static cudnnHandle_t cudnn;
 static void *work;
 static size_t work_bytes;
 static const float one = 1, zero = 0;
+static int dims = 4, batch = 1, plane[2] = {0, 1};
 
 static size_t count_of(const tensor_t *t) {
   size_t count = 1;
-  for (int d = 0; d < 4; d++)
+  for (int d = 0; d < dims; d++)
     count *= (size_t)t->extent[d];
   return count;
 }
@@ -73,26 +78,34 @@ static float *filled(size_t count, unsigned seed, float scale) {
   return at;
 }
 
-static tensor_t tensor(int n, int c, int h, int w) {
-  tensor_t t = {.extent = {n, c, h, w}};
+static tensor_t tensor(const int *extent) {
+  tensor_t t;
+  int stride[DIMS];
+  for (int d = dims - 1; d >= 0; d--) {
+    t.extent[d] = extent[d];
+    stride[d] = d + 1 < dims ? stride[d + 1] * extent[d + 1] : 1;
+  }
   TRY(cudnnCreateTensorDescriptor(&t.desc));
-  TRY(cudnnSetTensor4dDescriptor(t.desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, n,
-                                 c, h, w));
+  TRY(cudnnSetTensorNdDescriptor(t.desc, CUDNN_DATA_FLOAT, dims, extent,
+                                 stride));
   t.at = filled(count_of(&t), 0, 0);
   t.grad = filled(count_of(&t), 0, 0);
   return t;
 }
 
+/* A tensor like this one, of other memory. */
+static tensor_t another(const tensor_t *like) {
+  return tensor(like->extent);
+}
+
 /* The image by global coordinates. */
 static void image_fill(const tensor_t *t, int row0, int column0) {
   float *host = malloc(count_of(t) * sizeof *host), *at = host;
-  for (int c = 0; c < t->extent[1]; c++)
-    for (int i = 0; i < t->extent[2]; i++)
-      for (int j = 0; j < t->extent[3]; j++)
-        *at++ = (float)((c * 5 + (i + row0) * 13 + (j + column0) * 7 +
-                         (i + row0) * (j + column0)) %
-                        23) /
-                8;
+  for (int c = 0; c < batch * t->extent[1]; c++)
+    for (int k = plane[0]; k < plane[1]; k++)
+      for (int i = row0; i < row0 + t->extent[dims - 2]; i++)
+        for (int j = column0; j < column0 + t->extent[dims - 1]; j++)
+          *at++ = (float)((c * 5 + k * 11 + i * 13 + j * 7 + i * j) % 23) / 8;
   TRY(cudaMemcpy(t->at, host, count_of(t) * sizeof *host,
                  cudaMemcpyHostToDevice));
   free(host);
@@ -105,17 +118,33 @@ static void work_need(size_t bytes) {
   TRY(cudaMalloc(&work, bytes));
 }
 
-static void conv_make(layer_t *l, int in, int out, int kh, int kw, int stride,
-                      int pad_h, int pad_w) {
+typedef struct window {
+  int kernel[2], stride, dilation, pad[2]; // of H and W
+} window_t;
+
+// D is like H.
+static int of_dim(const int *number, int d) {
+  return number[d == dims - 3];
+}
+
+static void conv_make(layer_t *l, int in, int out, const window_t *window) {
+  int filter[DIMS] = {out, in}, pad[3], stride[3], dilation[3];
+  size_t weights = (size_t)(in * out);
+  for (int d = 0; d < dims - 2; d++) {
+    filter[d + 2] = of_dim(window->kernel, d);
+    pad[d] = of_dim(window->pad, d);
+    stride[d] = window->stride;
+    dilation[d] = window->dilation;
+    weights *= (size_t)filter[d + 2];
+  }
   TRY(cudnnCreateFilterDescriptor(&l->filter));
-  TRY(cudnnSetFilter4dDescriptor(l->filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
-                                 out, in, kh, kw));
+  TRY(cudnnSetFilterNdDescriptor(l->filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
+                                 dims, filter));
   TRY(cudnnCreateConvolutionDescriptor(&l->conv));
-  TRY(cudnnSetConvolution2dDescriptor(l->conv, pad_h, pad_w, stride, stride, 1,
-                                      1, CUDNN_CROSS_CORRELATION,
+  TRY(cudnnSetConvolutionNdDescriptor(l->conv, dims - 2, pad, stride, dilation,
+                                      CUDNN_CROSS_CORRELATION,
                                       CUDNN_DATA_FLOAT));
-  size_t weights = (size_t)(in * out * kh * kw);
-  l->w = filled(weights, (unsigned)(kh + out), 0.03125F);
+  l->w = filled(weights, (unsigned)(window->kernel[0] + out), 0.03125F);
   l->dw = filled(weights, 0, 0);
 }
 
@@ -128,13 +157,19 @@ static void data_work(cudnnFilterDescriptor_t filter, const tensor_t *dy,
   work_need(bytes);
 }
 
-static void forward_make(layer_t *l, int channels, int kh, int kw, int stride) {
-  int n, c, h, w;
+static void forward_make(layer_t *l, int channels, const int *kernel,
+                         int stride, int dilation) {
+  int extent[DIMS];
   size_t bytes;
-  conv_make(l, l->x.extent[1], channels, kh, kw, stride, kh / 2, kw / 2);
-  TRY(cudnnGetConvolution2dForwardOutputDim(l->conv, l->x.desc, l->filter, &n,
-                                            &c, &h, &w));
-  l->y = tensor(n, c, h, w);
+  window_t window = {
+      .kernel = {kernel[0], kernel[1]},
+      .stride = stride,
+      .dilation = dilation,
+      .pad = {dilation * (kernel[0] - 1) / 2, dilation * (kernel[1] - 1) / 2}};
+  conv_make(l, l->x.extent[1], channels, &window);
+  TRY(cudnnGetConvolutionNdForwardOutputDim(l->conv, l->x.desc, l->filter, dims,
+                                            extent));
+  l->y = tensor(extent);
   TRY(cudnnGetConvolutionForwardWorkspaceSize(
       cudnn, l->x.desc, l->filter, l->conv, l->y.desc,
       CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, &bytes));
@@ -146,21 +181,30 @@ static void forward_make(layer_t *l, int channels, int kh, int kw, int stride) {
   data_work(l->filter, &l->y, l->conv, &l->x);
 }
 
-static void transposed_make(layer_t *l, int channels, int stride) {
-  const int *x = l->x.extent;
-  conv_make(l, channels, x[1], stride, stride, stride, 0, 0);
-  l->y = tensor(1, channels, x[2] * stride, x[3] * stride);
+static void transposed_make(layer_t *l, int channels, int stride, int kernel) {
+  int extent[DIMS] = {l->x.extent[0], channels},
+      pad = (kernel - stride + 1) / 2;
+  window_t window = {.kernel = {kernel, kernel},
+                     .stride = stride,
+                     .dilation = 1,
+                     .pad = {pad, pad}};
+  conv_make(l, channels, l->x.extent[1], &window);
+  for (int d = 2; d < dims; d++)
+    extent[d] = l->x.extent[d] * stride;
+  l->y = tensor(extent);
   data_work(l->filter, &l->x, l->conv, &l->y);
 }
 
-static void pool_make(layer_t *l, int size) {
-  int n, c, h, w;
+static void pool_make(layer_t *l, int size, int step, int edge) {
+  int extent[DIMS];
+  const int window[3] = {size, size, size}, stride[3] = {step, step, step},
+            pad[3] = {edge, edge, edge};
   TRY(cudnnCreatePoolingDescriptor(&l->pool));
-  TRY(cudnnSetPooling2dDescriptor(l->pool, CUDNN_POOLING_MAX,
-                                  CUDNN_NOT_PROPAGATE_NAN, size, size, 0, 0,
-                                  size, size));
-  TRY(cudnnGetPooling2dForwardOutputDim(l->pool, l->x.desc, &n, &c, &h, &w));
-  l->y = tensor(n, c, h, w);
+  TRY(cudnnSetPoolingNdDescriptor(l->pool, CUDNN_POOLING_MAX,
+                                  CUDNN_NOT_PROPAGATE_NAN, dims - 2, window,
+                                  pad, stride));
+  TRY(cudnnGetPoolingNdForwardOutputDim(l->pool, l->x.desc, dims, extent));
+  l->y = tensor(extent);
 }
 
 static void dropout_make(layer_t *l) {
@@ -180,23 +224,24 @@ static void layer_make(layer_t *l, const tensor_t *x) {
   l->y = *x;
   switch (l->kind) {
   case 'c':
-    forward_make(l, n[0], n[1], n[2], l->numbers > 3 ? n[3] : 1);
+    forward_make(l, n[0], n + 1, l->numbers > 3 ? n[3] : 1,
+                 l->numbers > 4 ? n[4] : 1);
     break;
   case 's':
-    forward_make(l, x->extent[1], n[0], n[1], 1);
+    forward_make(l, x->extent[1], n, 1, 1);
     break;
   case 'p':
-    pool_make(l, n[0]);
+    pool_make(l, n[0], l->numbers > 1 ? n[1] : n[0], n[2]);
     break;
   case 't':
-    transposed_make(l, n[0], n[1]);
+    transposed_make(l, n[0], n[1], l->numbers > 2 ? n[2] : n[1]);
     break;
   case 'd':
-    l->y = tensor(1, x->extent[1], x->extent[2], x->extent[3]);
+    l->y = another(x);
     dropout_make(l);
     break;
   case 'm':
-    l->y = tensor(1, x->extent[1], x->extent[2], x->extent[3]);
+    l->y = another(x);
     break;
   default:
     break;
@@ -262,16 +307,16 @@ static void layer_backward(const layer_t *l, int first) {
 static void npy_save(const char *path, const tensor_t *t) {
   FILE *file = fopen(path, "wb");
   float *host = malloc(count_of(t) * sizeof *host);
-  char head[119] = "";
+  char head[119] = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+  size_t bytes = strlen(head);
   if (!file || !host)
     exit(EXIT_FAILURE);
   TRY(cudaMemcpy(host, t->at, count_of(t) * sizeof *host,
                  cudaMemcpyDeviceToHost));
-  int bytes = snprintf(head, sizeof head,
-                       "{'descr': '<f4', 'fortran_order': False, 'shape': (1, "
-                       "%d, %d, %d), }",
-                       t->extent[1], t->extent[2], t->extent[3]);
-  memset(head + bytes, ' ', sizeof head - (size_t)bytes);
+  for (int d = 0; d < dims; d++)
+    bytes += (size_t)sprintf(head + bytes, "%d, ", t->extent[d]);
+  bytes += (size_t)sprintf(head + bytes, "), }");
+  memset(head + bytes, ' ', sizeof head - bytes);
   head[117] = '\n';
   fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file);
   fwrite(head, 1, 118, file);
@@ -289,9 +334,19 @@ int main(int argc, char **argv) {
       sscanf(argv[4], "%d:%d", &column[0], &column[1]) != 2)
     return EXIT_FAILURE;
   TRY(cudnnCreate(&cudnn));
-  tensor_t image = tensor(1, 2, row[1] - row[0], column[1] - column[0]),
-           x = image;
-  for (int i = 5; i < argc; i++) {
+  int first = 5;
+  for (; first < argc && strchr("nv", *argv[first]); first++) {
+    const char *word = argv[first];
+    if (*word == 'n')
+      batch = atoi(word + 2);
+    else if (sscanf(word, "v:%d:%d", &plane[0], &plane[1]) == 2)
+      dims = 5;
+  }
+  int extent[DIMS] = {batch, 2, plane[1] - plane[0]};
+  extent[dims - 2] = row[1] - row[0];
+  extent[dims - 1] = column[1] - column[0];
+  tensor_t image = tensor(extent), x = image;
+  for (int i = first; i < argc; i++) {
     layer_t *l = &layer[layers];
     int *n = l->number;
     if (*argv[i] == 'b') {
@@ -299,8 +354,8 @@ int main(int argc, char **argv) {
       continue;
     }
     l->kind = *argv[i];
-    l->numbers =
-        sscanf(argv[i] + 1, ":%d:%d:%d:%d", &n[0], &n[1], &n[2], &n[3]);
+    l->numbers = sscanf(argv[i] + 1, ":%d:%d:%d:%d:%d", &n[0], &n[1], &n[2],
+                        &n[3], &n[4]);
     layer_make(l, &x);
     if (l->kind != 's')
       x = l->y;

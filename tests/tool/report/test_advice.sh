@@ -27,34 +27,40 @@ waves() {
 }
 # layers STEPS ROWS COLUMNS LAYER...: the layers of chain.c.
 layers() {
-  rows=$2 columns=$3
+  rows=$2 columns=$3 planes=0
   rm -f level.npy
   cat >rank.sh <<SH
 rank=\$1 steps=\$2
 shift 2
-read -r own_rows own_columns < <(sed -n "\$((rank + 1))p" places)
-exec "$chain" "out.\$rank.npy" "\$steps" "\$own_rows" "\$own_columns" "\$@"
+read -r own_rows own_columns own_planes < <(sed -n "\$((rank + 1))p" places)
+exec "$chain" "out.\$rank.npy" "\$steps" "\$own_rows" "\$own_columns" \
+  \$own_planes "\$@"
 SH
   program=(bash "$PWD/rank.sh" '{rank}' "$1" "${@:4}")
+}
+# volumes STEPS PLANES ROWS COLUMNS LAYER...: the same of images of planes.
+volumes() {
+  layers $1 "${@:3}"
+  planes=$2
 }
 # cut: gives each rank its piece.
 cut() {
   local file
   if ! [ -e level.npy ]; then
-    python3 - $view $dim $parts $ranks $rows $columns >places <<'PY'
+    python3 - $view $dim $parts $ranks $rows $columns $planes >places <<'PY'
 import sys
 view, dim, parts, *numbers = sys.argv[1:]
-ranks, rows, columns = map(int, numbers)
-size = rows if dim == "H" else columns
-sizes = ([size // ranks + (r < size % ranks) for r in range(ranks)]
-         if parts == "even" else [int(part) for part in parts.split(",")])
+ranks, rows, columns, planes = map(int, numbers)
+size = {"H": rows, "W": columns, "D": planes}
+even = [size[dim] // ranks + (r < size[dim] % ranks) for r in range(ranks)]
+sizes = even if parts == "even" else [int(part) for part in parts.split(",")]
 at = 0
 for part in sizes:
-    own, at = f"{at}:{at + part}", at + part
-    row, column = ((own, f"0:{columns}") if dim == "H" else
-                   (f"0:{rows}", own))
-    print(*((f"0:{rows}", f"0:{columns}") if view == "whole" else
-            (row, column)))
+    own = {name: f"0:{extent}" for name, extent in size.items()}
+    if view == "shard":
+        own[dim] = f"{at}:{at + part}"
+    at += part
+    print(own["H"], own["W"], "v:" + own["D"] if planes else "")
 PY
   elif [ $view = shard ]; then
     for file in level depth; do
@@ -86,7 +92,7 @@ follow() {
   mapfile -t said <said
   ranks=${said[0]} words=("${said[@]:2}")
   [ -n "${said[1]}" ] || return 0
-  [[ ${said[1]} = "sundog split --dim "[HW]" "*" FILE" ]] || return
+  [[ ${said[1]} = "sundog split --dim "[DHW]" "*" FILE" ]] || return
   local rest=${said[1]#*--dim }
   dim=${rest%% *} parts=even
   rest=${said[1]#*--parts }
@@ -188,6 +194,78 @@ another_axis_is_not_advised_where_windows_may_share_halos() {
   layers 1 16 40 s:5:3 s:1:3 c:2:5:1
   recorded before
   without before.json axis
+}
+another_axis_follows_strides() {
+  ranks=3
+  for view in shard whole; do
+    words=(--split H) dim=H parts=even
+    layers 2 48 96 c:2:3:3:2 r c:3:3:3:1:2 c:2:3:3:2 p:2 t:2:2 c:1:3:3
+    tried axis
+    without after.json axis
+    words=(--split H) dim=H parts=even
+    layers 2 48 120 r c:2:5:5 p:3:2:1 c:3:5:3:1:2 p:2 c:3:3:3
+    tried axis
+  done
+  # 50 rows over 4 are no even numbers, but the program asks for sizes.
+  view=shard ranks=4 words=(--split H) dim=H parts=even
+  layers 1 50 141 c:2:3:3:2 c:2:5:5 c:2:3:3:2 s:5:3 b
+  tried axis
+}
+another_axis_of_volumes_moves_what_is_predicted() {
+  ranks=2
+  for view in shard whole; do
+    words=(--split H) dim=H parts=even
+    volumes 2 32 8 12 c:2:3:3 p:2 c:3:3:3:1:2
+    tried axis
+    [ "$dim ${words[*]}" = 'D --split D' ] || [ $view = whole ]
+    words=(--rules r.rules) dim=D parts=even
+    printf '[shard]\nsplit = D\n' >r.rules
+    volumes 2 8 12 40 c:2:3:3:2 c:3:3:3
+    tried axis
+    grep -qx 'split = W' r.rules
+  done
+}
+another_axis_is_not_advised_where_sizes_are_not_known() {
+  view=shard ranks=2 words=(--split H) dim=H parts=even
+  # The pieces' widths are odd: a program that asks gets 14+13 columns, one that
+  # computes them of its piece 14+14.
+  layers 1 8 54 c:2:3:3 p:3:2:1 c:2:3:3
+  recorded before
+  without before.json axis
+  layers 1 8 56 c:2:3:3 p:3:2:1 c:2:3:3
+  tried axis
+  # A window that is as wide as the image is set by the image's width.
+  words=(--split H) dim=H parts=even
+  words=(--rules r.rules)
+  printf '[shard]\nsplit = H\nwindow = global\n' >r.rules
+  layers 1 48 24 c:2:3:3 p:24
+  recorded before
+  without before.json axis
+  # Nor is one that would be as large as each piece.
+  words=(--split H) ranks=4 parts=12,4,4,4
+  layers 1 24 12 c:1:3:3 p:3
+  recorded before
+  without before.json axis
+  # The whole view: a gradient of 27+27+26 columns is put into 28+26+26.
+  view=whole ranks=3 parts=even
+  layers 1 48 80 c:4:3:1 c:4:5:3 c:3:3:3:2 b
+  recorded before
+  without before.json axis
+}
+another_axis_is_not_advised_before_even_parts() {
+  # Even columns move less than even rows, which move less than these columns.
+  view=shard ranks=2 words=(--rules r.rules) dim=W parts=16,12
+  printf '[shard]\nsplit = W\n' >r.rules
+  layers 2 60 28 c:1:3:3:3
+  recorded before
+  without before.json axis
+}
+two_axes_get_no_other_ones() {
+  ranks=4 words=(--split H:y,W:x --mesh y=2,x=2)
+  view=whole dim=H parts=even
+  layers 1 24 60 c:3:3:3 c:2:3:3
+  recorded before
+  without before.json axis ranks parts
 }
 fewer_ranks_move_what_is_predicted() {
   view=shard ranks=4 words=(--split H) dim=H parts=even
@@ -487,6 +565,9 @@ cases another_axis_moves_what_is_predicted \
   another_axis_is_written_into_sections_that_only_queries_use \
   another_axis_is_not_advised_where_gradients_may_be_adjoint \
   another_axis_is_not_advised_where_windows_may_share_halos \
+  another_axis_follows_strides another_axis_of_volumes_moves_what_is_predicted \
+  another_axis_is_not_advised_where_sizes_are_not_known \
+  another_axis_is_not_advised_before_even_parts two_axes_get_no_other_ones \
   fewer_ranks_move_what_is_predicted fewer_ranks_have_another_mesh \
   one_rank_is_faster_than_several_that_wait waits_of_a_busy_rank_are_not_idle \
   one_rank_alone_needs_no_other_axis \

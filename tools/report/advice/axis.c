@@ -78,8 +78,11 @@ void advise_axis(const recorded_t *run, json_t *list) {
     return;
   const char *dim = best_find(&cut, &bytes);
   int64_t rest = cut.fetched_bytes + cut.first_bytes;
-  // A tenth is not worth new pieces.
-  if (!dim || 10 * (bytes - rest) > 9 * cut.halo_bytes)
+  // A tenth is not worth new pieces. Uneven pieces may move more than even ones
+  // of the same dimension, which would be advised next.
+  int64_t even = dim ? cut_predict(&cut, cut.dim, run->ranks) : -1;
+  if (!dim || 10 * (bytes - rest) > 9 * cut.halo_bytes ||
+      (even >= 0 && 10 * (bytes - rest) > 9 * (even - rest)))
     return;
   char *value = split_value(&place, dim);
   json_t *advice = said_add(

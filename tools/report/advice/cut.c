@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves what a run's bytes were for, and predicts them.
+// Proves what a run's bytes were for.
 #include "tools/report/advice/cut.h"
 
 #include <stdlib.h>
@@ -284,79 +284,4 @@ bool cut_prove(cut_t *cut) {
   bool known = fetches_known(run, &wholes, cut->fetched_bytes);
   free(wholes.bytes);
   return known;
-}
-
-// ---- predictions -----------------------------------------------------------
-
-static int64_t channels_of(const json_t *plan, const char *role) {
-  size_t index;
-  json_t *operand;
-  json_array_foreach(json_object_get(plan, "operands"), index, operand) {
-    if (strcmp(recorded_text(operand, "role"), role) == 0)
-      return cut_item(operand, "whole", 1);
-  }
-  return 0;
-}
-
-// Whether `auto` may send sums of dx instead of rows of dy where these are
-// more.
-static bool may_be_adjoint(const json_t *plan) {
-  return strcmp(recorded_text(plan, "entry"), "cudnnConvolutionBackwardData") ==
-             0 &&
-         channels_of(plan, "dy") > channels_of(plan, "dx");
-}
-
-static int64_t plan_predict(const json_t *plan, const char *dim, int ranks) {
-  const json_t *lead = cut_lead(plan);
-  int at = lead ? cut_dim(lead, dim) : -1;
-  int64_t bytes = at < 0 ? -1 : formula_predict(plan, at, ranks);
-  return bytes > 0 && may_be_adjoint(plan) ? -1 : bytes;
-}
-
-// Whether a window's bytes change in the ratio of those before, *io_then to
-// *io_now; 0 and 0: none before.
-static bool ratio_keep(int64_t then, int64_t now, double *io_then,
-                       double *io_now) {
-  if (then == 0 && now == 0)
-    return true;
-  if (*io_then == 0 && *io_now == 0) {
-    *io_then = (double)then;
-    *io_now = (double)now;
-  }
-  return (double)then * *io_now == (double)now * *io_then;
-}
-
-// Bytes of the halos. All ranks make the same calls, so that those of one
-// count. In the whole view a halo may serve several windows, so that all of
-// them must need less in the same ratio.
-static int64_t halo_predict(const cut_t *cut, const char *dim, int ranks) {
-  const recorded_t *run = cut->run;
-  int64_t bytes = 0, now = 0;
-  double ratio_then = 0, ratio_now = 0;
-  for (int i = 0; i < run->rank[0].plans; i++) {
-    const recorded_plan_t *plan = &run->rank[0].plan[i];
-    if (plan->formula_bytes < 0 || plan->calls == 0)
-      continue;
-    int64_t one = plan_predict(plan->line, dim, ranks),
-            one_now = plan_predict(plan->line, cut->dim, run->ranks);
-    if (one < 0 ||
-        (!cut->shard &&
-         (one_now < 0 || !ratio_keep(one, one_now, &ratio_then, &ratio_now))))
-      return -1;
-    bytes += one * plan->calls;
-    now += one_now * plan->calls;
-  }
-  if (cut->shard)
-    return bytes;
-  // Uneven parts have other halos than `now`.
-  if (now != cut->formula_bytes || now == 0)
-    return -1;
-  double exact = (double)cut->halo_bytes * (double)bytes / (double)now;
-  return exact < 1e15 && (double)(int64_t)exact == exact ? (int64_t)exact : -1;
-}
-
-int64_t cut_predict(const cut_t *cut, const char *dim, int ranks) {
-  int64_t halo = halo_predict(cut, dim, ranks),
-          rest = cut->fetched_bytes + cut->first_bytes;
-  return halo < 0 ? -1 : halo + rest / (cut->run->ranks - 1) * (ranks - 1);
 }
