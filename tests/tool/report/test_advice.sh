@@ -527,6 +527,13 @@ before, after = (sum(r["received_bytes"] for r in json.load(open(name))["ranks"]
                  for name in ("before.json", "after.json"))
 assert after < before, (before, after)
 PY
+  # The relu of the image leaves the convolution all of its halo.
+  printf '[shard f]\nsplit = H\nparts = 4,2\nop = conv*\n' >r.rules
+  ranks=2
+  layers 3 6 32 r c:2:7:3 r
+  recorded before
+  without before.json op
+  ranks=3
   # Pooling may need a halo, and its result may be fetched as well.
   printf '[shard f]\nsplit = H\nop = conv*\n' >r.rules
   layers 2 24 10 c:3:3:3 p:2 c:3:3:5

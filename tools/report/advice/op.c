@@ -48,13 +48,13 @@ static bool names(const char *words, const char *word, const char *entry) {
 
 // What was fetched for calls of one entry that no section matches.
 typedef struct fetched {
-  int64_t bytes;
-  bool whole; // each fetch brought a tensor that a section has cut
+  int64_t bytes, most; // of all fetches, and of one
+  bool whole;          // each fetch brought a tensor that a section has cut
 } fetched_t;
 
 static fetched_t fetched_of(const recorded_t *run, const cut_wholes_t *wholes,
                             int kind) {
-  fetched_t fetched = {0, true};
+  fetched_t fetched = {0, 0, true};
   int at[SDG_RANKS_MAX] = {0};
   for (bool more = true; more;) {
     int64_t bytes = 0;
@@ -71,9 +71,24 @@ static fetched_t fetched_of(const recorded_t *run, const cut_wholes_t *wholes,
       more = true;
     }
     fetched.bytes += bytes;
+    fetched.most = bytes > fetched.most ? bytes : fetched.most;
     fetched.whole &= bytes == 0 || cut_is_whole(wholes, bytes);
   }
   return fetched;
+}
+
+// The bytes that windows need, and have because a call in full left them here.
+static int64_t at_hand(const recorded_t *run) {
+  int64_t bytes = 0;
+  for (int r = 0; r < run->found; r++)
+    for (int i = 0; i < run->rank[r].calls; i++) {
+      const recorded_call_t *call = &run->rank[r].call[i];
+      int64_t need = call->number && call->plan >= 0
+                         ? run->rank[r].plan[call->plan].formula_bytes
+                         : -1;
+      bytes += need > call->received_bytes ? need - call->received_bytes : 0;
+    }
+  return bytes;
 }
 
 // Appends text, and frees the one before.
@@ -87,7 +102,7 @@ static char *append(char *before, const char *between, const char *more) {
 void advise_op(const recorded_t *run, json_t *list) {
   cut_t cut;
   place_t place;
-  int64_t bytes = 0;
+  int64_t bytes = 0, most = 0;
   if (!cut_find(run, &cut) || cut.shard || !place_find_all(run, &place) ||
       place.sections > 1 ||
       place_has(recorded_text(run->rank[0].facts, "rules_text"), "local"))
@@ -108,9 +123,11 @@ void advise_op(const recorded_t *run, json_t *list) {
       words = append(words, " ", word);
     entries = append(entries, ", ", kind->entry);
     bytes += fetched.bytes;
+    most = fetched.most > most ? fetched.most : most;
     left_out = true;
   }
-  if (left_out && words)
+  // Windows may fetch what they have at hand now, and the program a result.
+  if (left_out && words && bytes > at_hand(run) + most)
     (void)said_add(
         list,
         &(said_t){.about = "op",
