@@ -25,13 +25,15 @@ waves() {
     --out 'out.{rank}.npy' --order 4 --steps "${3:-10}" --dx 2400 --dt 15
     --friction 0)
 }
-# layers STEPS ROWS COLUMNS LAYER...: the layers of chain.c.
+# layers STEPS ROWS COLUMNS LAYER...: the layers of chain.c. The rank $slow computes
+# them by other functions, which take longer for few channels.
 layers() {
   rows=$2 columns=$3 planes=0
   rm -f level.npy
   cat >rank.sh <<SH
 rank=\$1 steps=\$2
 shift 2
+[ "\$rank" != "${slow-}" ] || export SUNDOG_HOST_ENGINE=onednn
 read -r own_rows own_columns own_planes < <(sed -n "\$((rank + 1))p" places)
 exec "$chain" "out.\$rank.npy" "\$steps" "\$own_rows" "\$own_columns" \
   \$own_planes "\$@"
@@ -464,6 +466,48 @@ PY
     without after.json slow
   done
 }
+# longest NAME: how long the rank computes that computes longest.
+longest() {
+  python3 -c "
+import json
+print(max(rank['real_ns'] for rank in json.load(open('$1.json'))['ranks']))"
+}
+parts_by_speed_are_faster() {
+  local slow=1 faster
+  ranks=2 dim=H
+  for view in shard whole; do
+    faster=no
+    for try in 1 2 3 4 5 6 7 8; do
+      words=(--split H) dim=H parts=even
+      layers 80 96 200 c:8:3:3 c:4:3:3
+      recorded before
+      # A busy machine may hide what is slow.
+      follow before.json slow || continue
+      recorded after
+      run 0 "$sundog" diff --rounding before.npy after.npy
+      [ "$(longest after)" -ge "$(longest before)" ] || faster=yes
+      [ $faster = no ] || break
+    done
+    [ $faster = yes ]
+  done
+}
+what_cannot_be_done_together_is_said() {
+  local slow=1
+  view=shard ranks=2 words=(--split H) dim=H parts=even
+  layers 80 96 200 c:8:3:3 c:4:3:3
+  for try in 1 2 3 4 5 6 7 8; do
+    recorded before
+    ! says_line before.json slow '' '' 2>without || break
+  done
+  says_line before.json axis '--split W' ''
+  python3 - <<'PY'
+import json
+advice = json.load(open("before.json"))["advice"]
+others = ["Do either" in a["text"] for a in advice
+          if a["about"] in ("axis", "ranks", "parts", "slow")]
+assert others == [False] + [True] * (len(others) - 1) and len(others) > 1, advice
+PY
+}
 equal_ranks_are_not_slow() {
   view=shard words=(--split H) dim=H parts=even
   for ranks in 2 3 4; do
@@ -579,7 +623,8 @@ cases another_axis_moves_what_is_predicted \
   one_rank_is_faster_than_several_that_wait waits_of_a_busy_rank_are_not_idle \
   one_rank_alone_needs_no_other_axis \
   even_parts_compute_less_at_once even_parts_replace_those_of_the_rules \
-  a_slow_rank_gets_a_smaller_part equal_ranks_are_not_slow \
+  a_slow_rank_gets_a_smaller_part parts_by_speed_are_faster \
+  what_cannot_be_done_together_is_said equal_ranks_are_not_slow \
   a_promise_saves_what_is_predicted \
   no_promise_is_asked_for_that_is_not_kept the_whole_view_needs_no_promise \
   ops_that_rules_leave_out_are_shared \
