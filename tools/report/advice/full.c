@@ -6,36 +6,43 @@
 #include <string.h>
 
 #include "tools/report/advice/advisers.h"
+#include "tools/report/advice/place.h"
 #include "tools/report/advice/said.h"
 
 static const char by_none[] = "no section names or matches it",
                   kernel_of_none[] = "no section describes its kernels",
                   at_once[] = "its results are in memory that the program may "
-                              "read without a call";
+                              "read without a call",
+                  few_ranks[] = "Nothing is to be written for it: fewer ranks "
+                                "would share them, but have more to do in all "
+                                "other calls.";
 
-// What would have the ranks share calls, by words of the planner's reason.
+// What would have the ranks share calls, by words of the planner's reason. None
+// of it is a line whose gain the record proves.
 static const struct {
   const char *reason, *change;
 } changes[] = {
-    {by_none, "If the pattern of a [shard] section fits its tensors, add its "
-              "word to `op` (doc/rules.md)."},
     {kernel_of_none, "Declare them in [kernel] sections, which `sundog "
-                     "inspect` drafts."},
-    {at_once, "Computed by the device into memory of cudaMalloc, they would "
-              "stay in pieces; in the shard view they do in any case."},
+                     "inspect` drafts; what they read and write only you "
+                     "know."},
+    {at_once, "Nothing can be written for it: computed by the device into "
+              "memory of cudaMalloc, they would stay in pieces; in the shard "
+              "view they do in any case."},
     {"`grid` does not say",
      "Write in its [kernel] section how the number of blocks follows the "
-     "extents (`grid`, doc/rules.md)."},
-    {"ghosts", "Functions of tensors with ghosts are split in the shard view "
-               "only."},
+     "extents (`grid`, doc/rules.md); only you know it."},
+    {"ghosts", "Nothing can be written for it: functions of tensors with "
+               "ghosts are split in the shard view only."},
     {"a result in the memory of what it sees",
-     "Have the program write the result to other memory than it reads."},
+     "Nothing can be written for it: the program has to write the result to "
+     "other memory than it reads."},
     {"a result in memory that the CUDA runtime did not allocate",
-     "Have the program allocate the result by cudaMalloc, cudaMallocHost or "
-     "cudaMallocManaged."},
-    {"reach = all", "Split a dimension in which its `reach` is a number."},
-    {"ranks without elements", "Start fewer ranks."},
-    {"a rank that computes nothing", "Start fewer ranks."},
+     "Nothing can be written for it: the program has to allocate the result by "
+     "cudaMalloc, cudaMallocHost or cudaMallocManaged."},
+    {"reach = all", "Split a dimension in which its `reach` is a number, if "
+                    "there is one."},
+    {"ranks without elements", few_ranks},
+    {"a rank that computes nothing", few_ranks},
 };
 
 // Calls in full for one reason.
@@ -97,11 +104,48 @@ static void rank_add(const recorded_t *run, const recorded_rank_t *rank,
   }
 }
 
-static const char *change_of(const char *why) {
+// Whether the advice about `op` names the entry.
+static bool is_in_op(const json_t *list, const char *entry) {
+  size_t index;
+  json_t *advice;
+  json_array_foreach(list, index, advice) {
+    if (strcmp(recorded_text(advice, "about"), "op") == 0 &&
+        strstr(recorded_text(advice, "text"), entry))
+      return true;
+  }
+  return false;
+}
+
+// Whether some section says `op`, which may leave the entry out.
+static bool has_op(const recorded_t *run) {
+  place_t place;
+  bool found = false;
+  if (!place_find_all(run, &place))
+    return false;
+  for (int i = 0; i < (place.option ? 1 : place.sections); i++) {
+    char *words = place_value(&place, i, "op");
+    found |= words != NULL;
+    free(words);
+  }
+  return found;
+}
+
+static const char *change_of(const recorded_t *run, const full_t *full,
+                             const json_t *list) {
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-    if (strstr(why, changes[i].reason))
+    if (strstr(full->why, changes[i].reason))
       return changes[i].change;
-  return "No line of the rules would have them shared.";
+  if (full->why != by_none)
+    return "Nothing can be written for it: no line of the rules would have "
+           "the ranks share them.";
+  if (is_in_op(list, full->entry))
+    return "The line about `op` has the ranks share them.";
+  if (has_op(run))
+    return "If `op` leaves out its word (doc/rules.md), the ranks share them "
+           "with it; but windows and copies may then fetch as much, so that no "
+           "line is advised: compare the bytes of both runs.";
+  return "Nothing is to be written for it unless a [shard] section's pattern "
+         "can match its tensors.";
 }
 
 // The planner's reason, as the end of a sentence.
@@ -110,8 +154,9 @@ static const char *because(const char *why) {
   return reason ? reason : "because no op shares such a call";
 }
 
-static char *text_of(const full_t *full) {
-  const char *change = change_of(full->why);
+static char *text_of(const recorded_t *run, const full_t *full,
+                     const json_t *list) {
+  const char *change = change_of(run, full, list);
   if (full->calls)
     return said_text("%" PRId64 " calls of %s ran in full on every rank, %s. "
                      "%s",
@@ -137,9 +182,9 @@ static json_t *number_or_null(int64_t number) {
   return number ? json_integer(number) : json_null();
 }
 
-static void full_say(const full_t *full, json_t *list) {
+static void full_say(const recorded_t *run, const full_t *full, json_t *list) {
   json_t *advice = said_add(list, &(said_t){.about = "full",
-                                            .text = text_of(full),
+                                            .text = text_of(run, full, list),
                                             .line = said_text("%s", ""),
                                             .where = said_text("%s", ""),
                                             .effect = effect_of(full)});
@@ -171,5 +216,5 @@ void advise_full(const recorded_t *run, json_t *list) {
     rank_add(run, &run->rank[r], full, &count);
   qsort(full, (size_t)count, sizeof *full, by_cost);
   for (int i = 0; i < count; i++)
-    full_say(&full[i], list);
+    full_say(run, &full[i], list);
 }
