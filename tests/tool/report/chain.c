@@ -16,6 +16,7 @@
  *   r                   relu in place
  *   d                   dropout of a tenth
  *   m                   softmax over channels
+ *   h                   a copy of what is there to the host
  *   b                   from here on backward: gradients of all convolutions
  * The image has two channels. Each step computes all layers anew. OUT becomes
  * the last layer's result as .npy: this process's piece. */
@@ -52,7 +53,7 @@ typedef struct layer {
   cudnnDropoutDescriptor_t dropout;
   void *reserve;
   size_t reserve_bytes;
-  float *w, *dw;
+  float *w, *dw, *host;
 } layer_t;
 
 static cudnnHandle_t cudnn;
@@ -243,6 +244,9 @@ static void layer_make(layer_t *l, const tensor_t *x) {
   case 'm':
     l->y = another(x);
     break;
+  case 'h':
+    l->host = malloc(count_of(x) * sizeof *l->host);
+    break;
   default:
     break;
   }
@@ -275,6 +279,10 @@ static void layer_forward(const layer_t *l) {
     TRY(cudnnActivationForward(cudnn, relu, &one, l->x.desc, l->x.at, &zero,
                                l->x.desc, l->x.at));
     TRY(cudnnDestroyActivationDescriptor(relu));
+    break;
+  case 'h':
+    TRY(cudaMemcpy(l->host, l->x.at, count_of(&l->x) * sizeof *l->host,
+                   cudaMemcpyDeviceToHost));
     break;
   case 'd':
     TRY(cudnnDropoutForward(cudnn, l->dropout, l->x.desc, l->x.at, l->y.desc,

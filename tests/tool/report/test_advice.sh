@@ -263,7 +263,7 @@ another_axis_is_not_advised_before_even_parts() {
   without before.json axis
 }
 two_axes_get_no_other_ones() {
-  ranks=4 words=(--split H:y,W:x --mesh y=2,x=2)
+  ranks=4 words=(--split 'H:y,W:x' --mesh 'y=2,x=2')
   view=whole dim=H parts=even
   layers 1 24 60 c:3:3:3 c:2:3:3
   recorded before
@@ -561,6 +561,7 @@ ops_that_rules_leave_out_are_shared() {
   layers 2 24 10 c:3:3:3 r c:3:3:5 m c:3:3:3
   recorded before
   follow before.json op
+  grep -q 'The line about `op` has the ranks share them' before.json
   grep -qx 'op = conv\* pointwise softmax' r.rules
   recorded after
   run 0 "$sundog" diff --rounding before.npy after.npy
@@ -584,6 +585,12 @@ PY
   recorded before
   without before.json op
   grep -q 'cudnnPoolingForward ran in full, because no section' before.json
+  grep -q 'If `op` leaves out its word' before.json
+  # Without `op`, its extents match no section.
+  printf '[shard f]\nmatch = N C H>=13 W\nsplit = H\n' >r.rules
+  layers 2 24 10 c:3:3:3 p:2 p:2
+  recorded before
+  grep -q "Nothing is to be written for it unless a" before.json
 }
 calls_in_full_are_named_with_their_cost() {
   view=whole ranks=3 words=(--split H) dim=H parts=even
@@ -598,6 +605,7 @@ assert advice["entry"] == "cudnnDropoutForward" and advice["calls"] == 4, advice
 assert advice["fetched_bytes"] == 4 * 2 * 3 * 24 * 10 * 4, advice
 assert advice["device_ns"] > 0 and advice["line"] == "", advice
 assert "masks" in advice["text"], advice
+assert "Nothing can be written for it" in advice["text"], advice
 PY
   layers 4 24 10 c:3:3:3 c:3:3:5 m
   recorded before

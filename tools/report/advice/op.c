@@ -130,17 +130,20 @@ void advise_op(const recorded_t *run, json_t *list) {
   if (left_out && words && bytes > at_hand(run) + most)
     (void)said_add(
         list,
-        &(said_t){.about = "op",
-                  .text = said_text("`op` leaves out %s, so that every rank "
-                                    "makes these calls in full, on tensors "
-                                    "that are fetched whole.",
-                                    entries ? entries : ""),
-                  .line = place_line(&place, "op", words),
-                  .where = place_where(&place, "op"),
-                  .effect = said_text("The ranks share these calls, for which "
-                                      "they received %" PRId64 " bytes.",
-                                      bytes),
-                  .sections = place_sections(&place)});
+        &(said_t){
+            .about = "op",
+            .text = said_text("`op` leaves out %s, so that every rank "
+                              "makes these calls in full, on tensors "
+                              "that are fetched whole.",
+                              entries ? entries : ""),
+            .line = place_line(&place, "op", words),
+            .where = place_where(&place, "op"),
+            .effect = said_text(
+                "The ranks share these calls, for which they received %" PRId64
+                " bytes. What no section names, and reads their results, then "
+                "fetches these.",
+                bytes),
+            .sections = place_sections(&place)});
   free(wholes.bytes);
   free(words);
   free(now);
