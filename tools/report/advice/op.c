@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole view: advises further words of `op =`, for ops that every rank makes in
-// full because no section names them.
+// Whole view: advises `op = *`, where every rank makes ops in full because no
+// section names them. A few more words might do harm: results that are whole
+// now would be in pieces for the ops that are still left out.
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,21 +12,20 @@
 #include "tools/report/advice/place.h"
 #include "tools/report/advice/said.h"
 
-// Ops that need nothing but the rank's own piece of what they read, so that
-// sharing them brings no bytes that were not fetched before.
+// Ops that need nothing, or little, but the rank's own piece of what they read.
 static const struct {
   const char *entry, *word;
-} still[] = {
+} local[] = {
     {"cudnnActivation", "pointwise"},    {"cudnnAddTensor", "pointwise"},
     {"cudnnOpTensor", "pointwise"},      {"cudnnScaleTensor", "pointwise"},
     {"cudnnBatchNormalization", "norm"}, {"cudnnNormalization", "norm"},
-    {"cudnnSoftmax", "softmax"},
+    {"cudnnSoftmax", "softmax"},         {"cudnnPooling", "pool"},
 };
 
 static const char *word_of(const char *entry) {
-  for (size_t i = 0; i < sizeof still / sizeof *still; i++)
-    if (strncmp(entry, still[i].entry, strlen(still[i].entry)) == 0)
-      return still[i].word;
+  for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+    if (strncmp(entry, local[i].entry, strlen(local[i].entry)) == 0)
+      return local[i].word;
   return NULL;
 }
 
@@ -108,44 +108,39 @@ void advise_op(const recorded_t *run, json_t *list) {
       place_has(recorded_text(run->rank[0].facts, "rules_text"), "local"))
     return;
   char *words = place_value(&place, 0, "op"), *entries = said_text("%s", "");
-  char *now = words ? strdup(words) : NULL;
-  bool left_out = false;
   cut_wholes_t wholes = cut_wholes(run, true);
-  for (int k = 0; k < run->kinds && words && now; k++) {
+  for (int k = 0; k < run->kinds && words; k++) {
     const recorded_kind_t *kind = &run->kind[k];
     const char *word = word_of(kind->entry);
     if (!word || strcmp(kind->strategy, "update") != 0)
       continue;
     fetched_t fetched = fetched_of(run, &wholes, k);
-    if (!fetched.bytes || !fetched.whole || names(now, word, kind->entry))
+    if (!fetched.bytes || !fetched.whole || names(words, word, kind->entry))
       continue;
-    if (!names(words, word, kind->entry))
-      words = append(words, " ", word);
     entries = append(entries, ", ", kind->entry);
     bytes += fetched.bytes;
     most = fetched.most > most ? fetched.most : most;
-    left_out = true;
   }
   // Windows may fetch what they have at hand now, and the program a result.
-  if (left_out && words && bytes > at_hand(run) + most)
+  if (bytes > at_hand(run) + most)
     (void)said_add(
         list,
         &(said_t){
             .about = "op",
             .text = said_text("`op` leaves out %s, so that every rank "
                               "makes these calls in full, on tensors "
-                              "that are fetched whole.",
+                              "that are fetched whole. With all ops, "
+                              "results stay in pieces.",
                               entries ? entries : ""),
-            .line = place_line(&place, "op", words),
+            .line = place_line(&place, "op", "*"),
             .where = place_where(&place, "op"),
             .effect = said_text(
                 "The ranks share these calls, for which they received %" PRId64
-                " bytes. What no section names, and reads their results, then "
+                " bytes. What cannot be shared, and reads their results, then "
                 "fetches these.",
                 bytes),
             .sections = place_sections(&place)});
   free(wholes.bytes);
   free(words);
-  free(now);
   free(entries);
 }
