@@ -4,8 +4,10 @@
  * usage: chain OUT STEPS ROWS COLUMNS LAYER...
  *        ROWS, COLUMNS: FIRST:END, the program's piece of the image
  * Layers:
- *   n:N, v:FIRST:END    before all others: N images; images of planes, whose
- *                       windows are as deep as they are high
+ *   n:FIRST:END         before all others: several images, of which the program
+ *                       has these
+ *   v:FIRST:END         before all others: images of planes, whose windows are
+ *                       as deep as they are high
  *   c:K:KH:KW[:STRIDE[:DILATION]]
  *                       convolution to K channels, windows KH x KW, padded so
  *                       that stride 1 keeps the extents
@@ -60,7 +62,7 @@ static cudnnHandle_t cudnn;
 static void *work;
 static size_t work_bytes;
 static const float one = 1, zero = 0;
-static int dims = 4, batch = 1, plane[2] = {0, 1};
+static int dims = 4, image[2] = {0, 1}, plane[2] = {0, 1};
 
 static size_t count_of(const tensor_t *t) {
   size_t count = 1;
@@ -102,7 +104,7 @@ static tensor_t another(const tensor_t *like) {
 /* The image by global coordinates. */
 static void image_fill(const tensor_t *t, int row0, int column0) {
   float *host = malloc(count_of(t) * sizeof *host), *at = host;
-  for (int c = 0; c < batch * t->extent[1]; c++)
+  for (int c = image[0] * t->extent[1]; c < image[1] * t->extent[1]; c++)
     for (int k = plane[0]; k < plane[1]; k++)
       for (int i = row0; i < row0 + t->extent[dims - 2]; i++)
         for (int j = column0; j < column0 + t->extent[dims - 1]; j++)
@@ -345,15 +347,14 @@ int main(int argc, char **argv) {
   int first = 5;
   for (; first < argc && strchr("nv", *argv[first]); first++) {
     const char *word = argv[first];
-    if (*word == 'n')
-      batch = atoi(word + 2);
-    else if (sscanf(word, "v:%d:%d", &plane[0], &plane[1]) == 2)
-      dims = 5;
+    int *range = *word == 'n' ? image : plane;
+    if (sscanf(word + 1, ":%d:%d", &range[0], &range[1]) == 2)
+      dims = *word == 'v' ? 5 : dims;
   }
-  int extent[DIMS] = {batch, 2, plane[1] - plane[0]};
+  int extent[DIMS] = {image[1] - image[0], 2, plane[1] - plane[0]};
   extent[dims - 2] = row[1] - row[0];
   extent[dims - 1] = column[1] - column[0];
-  tensor_t image = tensor(extent), x = image;
+  tensor_t first_x = tensor(extent), x = first_x;
   for (int i = first; i < argc; i++) {
     layer_t *l = &layer[layers];
     int *n = l->number;
@@ -369,7 +370,7 @@ int main(int argc, char **argv) {
       x = l->y;
     layers++;
   }
-  image_fill(&image, row[0], column[0]);
+  image_fill(&first_x, row[0], column[0]);
   for (int step = 0; step < atoi(argv[2]); step++) {
     for (int i = 0; i < layers; i++)
       layer_forward(&layer[i]);

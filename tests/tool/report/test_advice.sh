@@ -28,15 +28,15 @@ waves() {
 # layers STEPS ROWS COLUMNS LAYER...: the layers of chain.c. The rank $slow computes
 # them by other functions, which take longer for few channels.
 layers() {
-  rows=$2 columns=$3 planes=0
+  rows=$2 columns=$3 planes=0 images=0
   rm -f level.npy
   cat >rank.sh <<SH
 rank=\$1 steps=\$2
 shift 2
 [ "\$rank" != "${slow-}" ] || export SUNDOG_HOST_ENGINE=onednn
-read -r own_rows own_columns own_planes < <(sed -n "\$((rank + 1))p" places)
+read -r own_rows own_columns more < <(sed -n "\$((rank + 1))p" places)
 exec "$chain" "out.\$rank.npy" "\$steps" "\$own_rows" "\$own_columns" \
-  \$own_planes "\$@"
+  \$more "\$@"
 SH
   program=(bash "$PWD/rank.sh" '{rank}' "$1" "${@:4}")
 }
@@ -45,15 +45,21 @@ volumes() {
   layers $1 "${@:3}"
   planes=$2
 }
+# several STEPS IMAGES ROWS COLUMNS LAYER...: the same of several images.
+several() {
+  layers $1 "${@:3}"
+  images=$2
+}
 # cut: gives each rank its piece.
 cut() {
   local file
   if ! [ -e level.npy ]; then
-    python3 - $view $dim $parts $ranks $rows $columns $planes >places <<'PY'
+    python3 - $view $dim $parts $ranks $rows $columns $planes \
+      $images >places <<'PY'
 import sys
 view, dim, parts, *numbers = sys.argv[1:]
-ranks, rows, columns, planes = map(int, numbers)
-size = {"H": rows, "W": columns, "D": planes}
+ranks, rows, columns, planes, images = map(int, numbers)
+size = {"H": rows, "W": columns, "D": planes, "N": images}
 even = [size[dim] // ranks + (r < size[dim] % ranks) for r in range(ranks)]
 sizes = even if parts == "even" else [int(part) for part in parts.split(",")]
 at = 0
@@ -62,7 +68,8 @@ for part in sizes:
     if view == "shard":
         own[dim] = f"{at}:{at + part}"
     at += part
-    print(own["H"], own["W"], "v:" + own["D"] if planes else "")
+    print(own["H"], own["W"], "v:" + own["D"] if planes else "",
+          "n:" + own["N"] if images else "")
 PY
   elif [ $view = shard ]; then
     for file in level depth; do
@@ -101,7 +108,7 @@ follow() {
   mapfile -t said <said
   ranks=${said[0]} words=("${said[@]:2}")
   [ -n "${said[1]}" ] || return 0
-  [[ ${said[1]} = "sundog split --dim "[DHW]" "*" FILE" ]] || return
+  [[ ${said[1]} = "sundog split --dim "[NDHW]" "*" FILE" ]] || return
   local rest=${said[1]#*--dim }
   dim=${rest%% *} parts=even
   rest=${said[1]#*--parts }
@@ -232,6 +239,20 @@ another_axis_of_volumes_moves_what_is_predicted() {
     volumes 2 8 12 40 c:2:3:3:2 c:3:3:3
     tried axis
     grep -qx 'split = W' r.rules
+  done
+}
+images_are_cut_where_each_rank_gets_as_many() {
+  ranks=2
+  for view in shard whole; do
+    words=(--split H) dim=H parts=even
+    several 2 4 16 40 r c:3:3:3 c:2:5:5:2 r
+    tried axis
+    says_line before.json axis '--split N' "in place of --split 'H'."
+    grep -q 'no window sees another image' before.json
+    words=(--split H) dim=H parts=even
+    several 2 3 16 40 r c:3:3:3
+    tried axis
+    says_line before.json axis '--split W' "in place of --split 'H'."
   done
 }
 another_axis_is_not_advised_where_sizes_are_not_known() {
@@ -646,6 +667,7 @@ cases another_axis_moves_what_is_predicted \
   another_axis_is_not_advised_where_gradients_may_be_adjoint \
   another_axis_is_not_advised_where_windows_may_share_halos \
   another_axis_follows_strides another_axis_of_volumes_moves_what_is_predicted \
+  images_are_cut_where_each_rank_gets_as_many \
   another_axis_is_not_advised_where_sizes_are_not_known \
   another_axis_is_not_advised_before_even_parts two_axes_get_no_other_ones \
   fewer_ranks_move_what_is_predicted fewer_ranks_have_another_mesh \

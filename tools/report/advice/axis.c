@@ -11,7 +11,7 @@
 
 // Whether a section of functions or kernels may not say how far it reaches in
 // dimension `dim`, or how a launch follows it: then the rules would be refused,
-// or calls would run in full.
+// or calls would run in full. What functions do with images is not known.
 static bool functions_lack(const recorded_t *run, const char *dim) {
   const char *text = recorded_text(run->rank[0].facts, "rules_text");
   if (strstr(text, "[kernel"))
@@ -19,7 +19,7 @@ static bool functions_lack(const recorded_t *run, const char *dim) {
   for (const char *at = strstr(text, "[function"); at;
        at = strstr(at + 1, "[function")) {
     const char *end = strstr(at, "\n["), *reach = strstr(at, "\nreach");
-    if (!reach || (end && reach > end))
+    if (strcmp(dim, "N") == 0 || !reach || (end && reach > end))
       return true;
     reach += strcspn(reach, "=");
     size_t bytes = strcspn(reach, "\n;");
@@ -45,10 +45,10 @@ static char *split_value(const place_t *place, const char *dim) {
 static const char *best_find(const cut_t *cut, int64_t *out_bytes) {
   int dims = (int)json_array_size(json_object_get(cut->operand, "whole"));
   const char *best = NULL;
-  for (int d = 2; d < dims; d++) {
+  for (int d = 0; d < dims; d++) {
     const char *name = json_string_value(
         json_array_get(json_object_get(cut->operand, "names"), (size_t)d));
-    if (!name || !*name || strcmp(name, cut->dim) == 0 ||
+    if (d == 1 || !name || !*name || strcmp(name, cut->dim) == 0 ||
         functions_lack(cut->run, name))
       continue;
     int64_t bytes = cut_predict(cut, name, cut->run->ranks);
@@ -62,7 +62,9 @@ static const char *best_find(const cut_t *cut, int64_t *out_bytes) {
 
 static char *text_make(const cut_t *cut, const char *dim) {
   return said_text(
-      "Cut %s instead of %s: less of it lies at the borders.%s", dim, cut->dim,
+      "Cut %s instead of %s: %s.%s", dim, cut->dim,
+      strcmp(dim, "N") == 0 ? "no window sees another image"
+                            : "less of it lies at the borders",
       cut->shard
           ? " The program must be able to work on such pieces, and the input "
             "is cut again."

@@ -200,15 +200,42 @@ static int64_t halo_bytes(needs_t *needs) {
   return bytes < 0 ? calls_bytes(needs) : bytes;
 }
 
-int64_t cut_predict(const cut_t *cut, const char *dim, int ranks) {
+// Whether all tensors have so many images that the ranks get as many each.
+static bool divides_images(const cut_t *cut, int ranks) {
+  const recorded_rank_t *rank = &cut->run->rank[0];
+  for (int i = 0; i < rank->plans; i++) {
+    size_t index;
+    json_t *operand;
+    json_array_foreach(json_object_get(rank->plan[i].line, "operands"), index,
+                       operand) {
+      if (json_object_get(operand, "whole") &&
+          (cut_dim(operand, "N") != 0 ||
+           cut_item(operand, "whole", 0) % ranks != 0))
+        return false;
+    }
+  }
+  return true;
+}
+
+static int64_t windows_predict(const cut_t *cut, const char *dim, int ranks) {
   sizes_t now = {.count = 0}, then = {.count = 0};
   needs_t needs = {.cut = cut};
-  int64_t rest = cut->fetched_bytes + cut->first_bytes, bytes = -1;
+  int64_t bytes = -1;
   if (sizes_find(cut, dim, ranks, &then) && sizes_now(cut, &now) &&
       needs_find(&needs, &now, &then, dim))
     bytes = halo_bytes(&needs);
   sizes_fini(&now);
   sizes_fini(&then);
   free(needs.plan);
+  return bytes;
+}
+
+int64_t cut_predict(const cut_t *cut, const char *dim, int ranks) {
+  int64_t rest = cut->fetched_bytes + cut->first_bytes, bytes;
+  // No window sees another image.
+  if (strcmp(dim, "N") == 0)
+    bytes = divides_images(cut, ranks) ? 0 : -1;
+  else
+    bytes = windows_predict(cut, dim, ranks);
   return bytes < 0 ? -1 : bytes + rest / (cut->run->ranks - 1) * (ranks - 1);
 }
