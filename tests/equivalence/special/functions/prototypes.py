@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws functions: arguments, tensors, reach, borders; writes their sections of
-the rules."""
+"""Draws functions and kernels: arguments, tensors, reach, borders, grids; writes
+their sections of the rules."""
 
 DIMS = "NCDHW"
 INTEGERS = {
@@ -29,13 +29,17 @@ RESULTS = ["float", "double", "int", "long"]
 RETURNS = ["void", "int", "long", "double", "float", "unsigned char", "short",
            "bool", "const char *"]
 MOST_EXTENT = 100  # in any type of integers
+# Of kernels in C++, whose symbols tell the types.
+CXX_ELEMENTS = [name for name in ELEMENTS if name not in ("half", "bfloat16")]
 
 
 class Function:
     def __init__(self, index, rng):
         self.index, self.rng = index, rng
         self.name = f"fn_{index}"
-        self.language = rng.choice(["c"] * 4 + ["fortran", "c++"])
+        self.is_kernel = rng.random() < 0.4
+        self.language = rng.choice(["c", "c++"] if self.is_kernel else
+                                   ["c"] * 4 + ["fortran", "c++"])
         self.dims = self.draw_dims()
         self.split = rng.choice([d for d in self.dims])
         self.arguments = []  # (name, class, type, by reference, ...)
@@ -45,6 +49,8 @@ class Function:
         self.draw_reach()
         self.draw_tensors()
         self.draw_others()
+        if self.is_kernel:
+            self.draw_grid()
         rng.shuffle(self.arguments)
 
     def draw_dims(self):
@@ -56,7 +62,8 @@ class Function:
                                 self.language != "fortran" or w in FORTRAN])
 
     def by_reference(self):
-        return self.language == "fortran" or self.rng.random() < 0.2
+        return self.language == "fortran" or (not self.is_kernel and
+                                              self.rng.random() < 0.2)
 
     def add(self, name, what, type="", reference=False, **more):
         self.arguments.append({"name": name, "class": what, "type": type,
@@ -107,6 +114,8 @@ class Function:
         self.stream = self.rng.choice(["none", "none", "default", "argument"])
         if self.language == "fortran" and self.stream == "argument":
             self.stream = "none"
+        if self.is_kernel:
+            self.stream = "launch"
         uses = ["in"] + [self.rng.choice(["in", "in", "out", "inout"])
                          for _ in range(count - 1)]
         uses += [self.rng.choice(["out", "out", "inout"])]
@@ -135,6 +144,7 @@ class Function:
     def add_tensor(self, use, order):
         name = f"t{len(self.tensors)}"
         element = self.rng.choice(list(ELEMENTS) if self.language == "c" else
+                                  CXX_ELEMENTS if self.is_kernel else
                                   ["float", "double", "int", "int64_t"])
         strides = ghosts = None
         if self.ghosted and (not self.tensors or self.rng.random() < 0.8):
@@ -198,14 +208,69 @@ class Function:
                          self.by_reference())
         if self.stream == "argument":
             self.add("stream", "stream")
-        self.returns = "void" if self.language == "fortran" else \
-            self.rng.choice(RETURNS)
+        returns = self.language != "fortran" and not self.is_kernel
+        self.returns = self.rng.choice(RETURNS) if returns else "void"
         self.returned = None
-        if self.language != "fortran" and self.rng.random() < 0.3 and \
+        if returns and self.rng.random() < 0.3 and \
                 (not self.reaches or self.ghosted):
             self.returns = self.rng.choice(RESULTS)
             self.returned = self.rng.choice(["sum", "max", "min"] + ["mean"] * (
                 self.returns in ("float", "double")))
+
+    def draw_grid(self):
+        """Which dimensions each of x, y and z goes over, in tiles of some
+        elements: a block has a tile of each (apart) or so many elements of all
+        together. The kernel goes over looped ones itself. Of those in `unsaid`
+        the section says nothing. blocks: what else the grid has."""
+        self.grid, self.looped, self.unsaid = {}, [], []
+        self.blocks = [self.rng.randint(1, 3) for _ in "xyz"]
+        self.block = [self.rng.randint(1, 8) for _ in "xyz"]
+        for d in self.dims:
+            where = self.rng.choice(["x", "x", "y", "y", "z", "loop"])
+            if self.rng.random() < 0.1:
+                self.unsaid.append(d)
+            if where == "loop":
+                self.looped.append(d)
+            else:
+                self.grid.setdefault(where, []).append(d)
+        for where, dims in self.grid.items():
+            apart = len(dims) == 1 or self.rng.random() < 0.5
+            tiles = [self.rng.choice([1, 2, 3, 4, 7, 32])
+                     for _ in (dims if apart else [0])]
+            self.grid[where] = (dims, tiles, apart)
+            if any(d in self.unsaid for d in dims):
+                self.unsaid += [d for d in dims if d not in self.unsaid]
+
+    def size_name(self, d):
+        return next(a["name"] for a in self.arguments if a["class"] == "size"
+                    and a["value"] == f"E[{DIMS.index(d)}]")
+
+    def grid_said(self):
+        items = []
+        for where, (dims, tiles, apart) in self.grid.items():
+            if dims[0] in self.unsaid:
+                continue
+            names = [self.size_name(d) for d in dims]
+            if not apart:
+                names = [" * ".join(names)]
+            # All quotients are rounded up, or all are as C rounds them.
+            parts, up = [], self.rng.random() < 0.5
+            for name, tile in zip(names, tiles):
+                many = "*" in name
+                if tile == 1 and self.rng.random() < 0.7:
+                    parts.append(name)
+                elif up:
+                    parts.append(f"{name} / {tile}")
+                else:
+                    parts.append(f"({name} + {tile - 1}) / {tile}")
+                if len(tiles) > 1 and not many:
+                    parts[-1] = f"({parts[-1]})"
+            items.append(f"{where}: " + " * ".join(parts))
+        said = [self.size_name(d) for d in self.looped if d not in self.unsaid]
+        if said:
+            items.append("loop: " + " ".join(said))
+        self.rng.shuffle(items)
+        return ", ".join(items)
 
     # ---- what it costs, and whether it can be split ------------------------
 
@@ -236,6 +301,9 @@ class Function:
         """Whether it may be split so."""
         if max(map(len, self.section("").splitlines())) > 190:
             return False  # a line has 196 characters
+        if self.is_kernel and any(d in self.unsaid and self.reach[d]
+                                  for d in split):
+            return False
         reaches = [d for d in self.dims if d in split and self.reach[d] and
                    not self.ghosted]
         if not any(d in self.dims for d in split):
@@ -257,6 +325,11 @@ class Function:
 
     def section(self, symbol):
         lines = [f"[function {self.name}]", f"symbol = {symbol}"]
+        if self.is_kernel:
+            patterns = [self.name] if self.language == "c" else \
+                [f"solver::{self.name}", f"*{self.name}E*"] + \
+                [symbol] * (len(symbol) < 40)
+            lines = [f"[kernel {self.rng.choice(patterns)}]"]
         words = []
         for a in self.arguments:
             star = self.rng.choice([" *", "* ", "&"]) if a["reference"] else " "
@@ -309,6 +382,8 @@ class Function:
             lines.append("copy = yes")
         if self.pure and not words:
             lines.append("pure = yes")
-        if self.stream != "argument":
+        if self.is_kernel:
+            lines.append("grid = " + self.grid_said())
+        elif self.stream != "argument":
             lines.append(f"stream = {self.stream}")
         return "\n".join(lines) + "\n"

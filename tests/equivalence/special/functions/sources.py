@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes drawn functions in C, C++ and Fortran, and calls of them."""
+"""Writes drawn functions and kernels in C, C++ and Fortran, and calls of them."""
 import os
 import re
 import subprocess
@@ -36,7 +36,52 @@ def structs(f):
 
 
 def declaration(f, name):
-    return f"{f.returns} {name}({', '.join(parameter(f, a) for a in f.arguments)})"
+    """Of the function that computes. A kernel's finds its launch, too."""
+    launch = ["dim3 grid", "dim3 block"] if f.is_kernel else []
+    return (f"{f.returns} {name}("
+            f"{', '.join(launch + [parameter(f, a) for a in f.arguments])})")
+
+
+def stub(f):
+    """What the program launches."""
+    return (f"void {f.name}({', '.join(parameter(f, a) for a in f.arguments)})"
+            " { abort(); }\n")
+
+
+def twin(f, name):
+    """What the host device calls in place of a kernel."""
+    values = "".join(
+        f", *({parameter(f, a).rsplit(' ', 1)[0]} "
+        f"{'*' * parameter(f, a).rsplit(' ', 1)[1].count('*')}*)args[{i}]"
+        for i, a in enumerate(f.arguments))
+    return (f"void {name}(dim3 grid, dim3 block, void **args) "
+            f"{{ body_{f.index}(grid, block{values}); }}\n")
+
+
+def needed(f, where, extent):
+    """The blocks that cover all elements; extent(d): C of an extent."""
+    if where not in f.grid:
+        return str(f.blocks["xyz".index(where)])
+    dims, tiles, apart = f.grid[where]
+    texts = [f"{extent(d)}" for d in dims]
+    if not apart:
+        texts = [" * ".join(texts)]
+    return " * ".join(f"(({text} + {tile - 1}) / {tile})"
+                      for text, tile in zip(texts, tiles))
+
+
+def launch_look(f):
+    """A kernel that is launched with too few blocks, or far too many, or other
+    threads, computes something else. Some more are right: `grid` may say of a
+    quotient what it would be rounded down, and it is rounded up."""
+    lines = []
+    for i, where in enumerate("xyz"):
+        need = needed(f, where, lambda d: f"run.extent[{DIMS.index(d)}]")
+        more = f"grid.{where} > 8 * ({need})" if where in f.grid else \
+            f"grid.{where} != {need}"
+        lines.append(f"  if (grid.{where} < {need} || {more} || "
+                     f"block.{where} != {f.block[i]}) run.hash = 0;")
+    return lines
 
 
 def prototype(f):
@@ -100,7 +145,10 @@ def body(f):
         lines.append(f"    run.data[{t}] = (void *){tensor['name']};")
         for i, text in enumerate(strides(f, tensor)):
             lines.append(f"    run.stride[{t}][{i}] = {spelt(text)};")
-    lines += ["  }", f"  callee_compute(&prototype_{f.index}, &run);"]
+    lines.append("  }")
+    if f.is_kernel:
+        lines += launch_look(f)
+    lines += [f"  callee_compute(&prototype_{f.index}, &run);"]
     if f.returned:
         lines.append(f"  {{ {f.returns} all; callee_result(&prototype_"
                      f"{f.index}, &run, '{COMBINE[f.returned]}', "
@@ -156,14 +204,19 @@ def caller(f, symbol):
             passed.append(("&" if a["reference"] else "") + name)
     text = f"{declaration(f, 'ref_' + str(f.index))};\n"
     label = f' __asm__("{symbol}")'
-    text += f"{declaration(f, 'real_' + str(f.index))}{label};\n"
+    if f.is_kernel:
+        text += f"void real_{f.index}(void){label};\n"
+    else:
+        text += f"{declaration(f, 'real_' + str(f.index))}{label};\n"
     text += (f"uint64_t call_{f.index}(const int64_t *E, void **data, "
              "cudaStream_t stream, int step, int whole) {\n"
              "  static const unsigned table[] = {4, 3, 2, 1};\n"
              "  uint64_t got = 0;\n  (void)table, (void)stream, (void)step;\n")
     text += "\n".join(lines) + "\n"
     call = f"(whole ? ref_{f.index} : real_{f.index})({', '.join(passed)})"
-    if f.returns == "void":
+    if f.is_kernel:
+        text += kernel_call(f, passed)
+    elif f.returns == "void":
         text += f"  {call};\n"
     elif f.returned == "mean":
         text += f"  double mean = (double){call} * 1e4;\n"
@@ -184,6 +237,28 @@ def caller(f, symbol):
     return text + "  (void)S, (void)E;\n}\n"
 
 
+def kernel_call(f, passed):
+    grid = ", ".join(f"(unsigned)({needed(f, w, lambda d: f'E[{DIMS.index(d)}]')})"
+                     for w in "xyz")
+    text = (f"  dim3 grid = {{{grid}}}, block = "
+            f"{{{', '.join(map(str, f.block))}}};\n  (void)got;\n")
+    # Arrays are no addresses of pointers.
+    text += "  const unsigned *at_table = table;\n  (void)at_table;\n"
+    args = ", ".join("&" + ("at_table" if value == "table" else value)
+                     for value in passed)
+    text += f"  void *args[] = {{{args}}};\n"
+    stream = f.rng.choice(["stream", "stream", "NULL"])
+    return text + (
+        f"  if (whole) ref_{f.index}({', '.join(['grid', 'block'] + passed)});\n"
+        f"  else kernel_launch((const void *)real_{f.index}, grid, block, args, "
+        f"{stream}, step + {f.index});\n")
+
+
+def registration(f, symbol):
+    return (f'  kernel_register((const char *)real_{f.index}, "{symbol}");\n'
+            if f.is_kernel else "")
+
+
 def fortran(f):
     """A subroutine that gives its arguments to the body in C."""
     names = [a["name"] for a in f.arguments]
@@ -202,6 +277,7 @@ HEAD = """#include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #ifdef __cplusplus
 extern "C" {
@@ -218,8 +294,14 @@ typedef struct function {
                    int step, int whole);
   void (*strides)(const int64_t *extent, int64_t (*out)[DIMS]);
   bool on_host, near; /* near: what it returns is rounded */
+  bool is_kernel;
 } function_t;
 extern const function_t functions[];
+void kernels_register(void);
+void kernel_register(const char *stub, const char *symbol);
+/* way: one of the functions that launch, by its remainder. */
+void kernel_launch(const void *stub, dim3 grid, dim3 block, void **args,
+                   cudaStream_t stream, int way);
 """
 
 
@@ -237,14 +319,23 @@ def compile_all(folder, functions, here, root, cuda, runtime):
         subprocess.run(command, check=True, cwd=folder)
     by = {language: [f for f in functions if f.language == language]
           for language in ("c", "c++", "fortran")}
+    def defined(f, name):
+        """The function, or what the program launches and its twin."""
+        if not f.is_kernel:
+            return declaration(f, name) + body(f)
+        text = declaration(f, f"body_{f.index}") + body(f) + stub(f)
+        # A twin of C++ in the kernel's namespace, or one of C.
+        if f.language == "c++" and f.index % 2:
+            text += 'extern "C" '
+        return text + twin(f, f.name + "__host")
     write(folder, "drawn.c", HEAD + "".join(
         structs(f) + prototype(f) +
-        declaration(f, f.name if f.language == "c" else f"body_{f.index}_") +
-        body(f) for f in by["c"] + by["fortran"]) + "".join(
+        defined(f, f.name if f.language == "c" else f"body_{f.index}_")
+        for f in by["c"] + by["fortran"]) + "".join(
             prototype(f) for f in by["c++"]))
     write(folder, "drawn.cpp", HEAD + "namespace solver {\n" + "".join(
         structs(f) + f"extern \"C\" const struct prototype prototype_{f.index};"
-        "\n" + declaration(f, f.name) + body(f) for f in by["c++"]) + "}\n")
+        "\n" + defined(f, f.name) for f in by["c++"]) + "}\n")
     write(folder, "drawn.f90", "".join(map(fortran, by["fortran"])))
     objects = ["drawn.c.o", "drawn.cpp.o"]
     run("gcc", *flags, "-c", "drawn.c", "-o", "drawn.c.o")
@@ -269,10 +360,11 @@ def compile_all(folder, functions, here, root, cuda, runtime):
         caller(f, symbols[f.name]) +
         declaration(f, f"ref_{f.index}") + body(f) for f in functions) +
         "const function_t functions[] = {\n" + "".join(
-            "  {&prototype_%d, call_%d, strides_%d, %d, %d},\n" % (
+            "  {&prototype_%d, call_%d, strides_%d, %d, %d, %d},\n" % (
                 f.index, f.index, f.index, f.stream == "none",
-                f.returned == "mean")
-            for f in functions) + "};\n")
+                f.returned == "mean", f.is_kernel)
+            for f in functions) + "};\nvoid kernels_register(void) {\n" + "".join(
+                registration(f, symbols[f.name]) for f in functions) + "}\n")
     run("gcc", *flags, "-o", "driver", os.path.join(here, "driver.c"),
         "functions.c", "./libdrawn.so", runtime,
         "-Wl,-rpath," + folder)
