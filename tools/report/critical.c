@@ -20,17 +20,18 @@ typedef struct segment {
   int64_t from_ns, to_ns;
 } segment_t;
 
-static int64_t begin_of(const recorded_call_t *call) {
-  return call->device_at_ns ? call->device_at_ns : call->at_ns;
-}
-
 static int64_t end_of(const recorded_call_t *call) {
   return call->device_at_ns ? call->device_at_ns + call->device_took_ns
                             : call->at_ns + call->took_ns;
 }
 
-static int64_t wait_of(const recorded_call_t *call) {
-  return call->device_at_ns ? call->wait_ns : call->agreed_ns;
+// Where a rank waits for others in a call: on its stream, for their data, or
+// before that on its host, in an agreement.
+typedef enum place { ON_STREAM, ON_HOST, PLACES } place_t;
+
+static int64_t begin_of(const recorded_call_t *call, place_t place) {
+  return place == ON_STREAM && call->device_at_ns ? call->device_at_ns
+                                                  : call->at_ns;
 }
 
 static sdg_status_t lane_make(const recorded_rank_t *rank, lane_t *out) {
@@ -55,12 +56,26 @@ static const recorded_call_t *call_at(const lane_t *lane, int64_t number) {
   return number <= lane->calls ? lane->call[number] : NULL;
 }
 
+// Whether the rank waits in the call, and the end of the run with it. The host
+// delays nothing while the stream still works at earlier calls.
+static bool waits(const lane_t *lane, int64_t number, place_t place) {
+  const recorded_call_t *call = lane->call[number], *before = NULL;
+  if (place == ON_STREAM)
+    return call->device_at_ns && call->wait_ns >= WAIT_LEAST_NS;
+  for (int64_t n = number - 1; n > 0 && !before; n--)
+    before = lane->call[n];
+  return call->agreed_ns >= WAIT_LEAST_NS &&
+         (!before || end_of(before) <= call->at_ns + call->agreed_ns);
+}
+
 // Returns the rank that came last to the call.
-static int last_at(const lane_t *lane, int lanes, int64_t number, int rank) {
+static int last_at(const lane_t *lane, int lanes, int64_t number, int rank,
+                   place_t place) {
   int last = rank;
   for (int r = 0; r < lanes; r++) {
     const recorded_call_t *call = call_at(&lane[r], number);
-    if (call && begin_of(call) > begin_of(call_at(&lane[last], number)))
+    if (call &&
+        begin_of(call, place) > begin_of(call_at(&lane[last], number), place))
       last = r;
   }
   return last;
@@ -84,69 +99,124 @@ static int last_of_all(const lane_t *lane, int lanes, int64_t *out_number) {
   return last;
 }
 
-static int path_find(const lane_t *lane, int lanes, segment_t *out,
-                     int64_t *share_ns) {
-  int64_t number = 0, to_ns;
-  int rank = last_of_all(lane, lanes, &number), segments = 0;
-  if (rank < 0)
-    return 0;
-  to_ns = end_of(lane[rank].call[number]);
-  for (; number > 0; number--) {
-    const recorded_call_t *call = call_at(&lane[rank], number);
-    if (!call || wait_of(call) < WAIT_LEAST_NS)
-      continue;
-    int last = last_at(lane, lanes, number, rank);
-    if (last == rank)
-      continue;
-    int64_t from_ns = begin_of(call_at(&lane[last], number));
-    if (from_ns < to_ns) {
-      share_ns[rank] += to_ns - from_ns;
-      if (segments < SEGMENTS_MOST)
-        out[segments++] = (segment_t){rank, from_ns, to_ns};
-      to_ns = from_ns;
+// Grows backwards in time, on a rank, from to_ns.
+typedef struct path {
+  int rank;
+  int64_t to_ns, *share_ns;
+  segment_t *segment;
+  size_t segments, room;
+  bool lacks_memory; // then some segments are missing
+} path_t;
+
+static void path_extend(path_t *io, int64_t from_ns) {
+  if (from_ns >= io->to_ns)
+    return;
+  io->share_ns[io->rank] += io->to_ns - from_ns;
+  if (io->segments == io->room) {
+    size_t room = io->room ? 2 * io->room : 64;
+    segment_t *more = realloc(io->segment, room * sizeof *more);
+    if (!more) {
+      io->lacks_memory = true;
+      return;
     }
-    rank = last;
+    io->segment = more;
+    io->room = room;
   }
-  int64_t from_ns = to_ns;
-  for (int64_t n = 1; n <= lane[rank].calls && from_ns == to_ns; n++)
-    if (lane[rank].call[n] && begin_of(lane[rank].call[n]) < to_ns)
-      from_ns = begin_of(lane[rank].call[n]);
-  share_ns[rank] += to_ns - from_ns;
-  if (segments < SEGMENTS_MOST && from_ns < to_ns)
-    out[segments++] = (segment_t){rank, from_ns, to_ns};
-  return segments;
+  io->segment[io->segments++] = (segment_t){io->rank, from_ns, io->to_ns};
+  io->to_ns = from_ns;
 }
 
-static void path_put(const recorded_t *run, const segment_t *segment,
-                     int segments, const int64_t *share_ns, FILE *to) {
+// Makes neighbours one until they are SEGMENTS_MOST at most: on the rank of the
+// longest. Returns whether it did.
+static bool path_shorten(path_t *io) {
+  if (io->segments <= SEGMENTS_MOST)
+    return false;
+  int64_t grain_ns =
+      2 * (io->segment[0].to_ns - io->segment[io->segments - 1].from_ns) /
+          SEGMENTS_MOST +
+      1;
+  size_t left = 0;
+  int64_t longest_ns = 0;
+  for (size_t i = 0; i < io->segments; i++) {
+    const segment_t segment = io->segment[i];
+    int64_t took_ns = segment.to_ns - segment.from_ns;
+    segment_t *to = left ? &io->segment[left - 1] : NULL;
+    if (!to || to->to_ns - to->from_ns >= grain_ns) {
+      io->segment[left++] = segment;
+      longest_ns = took_ns;
+      continue;
+    }
+    to->from_ns = segment.from_ns;
+    if (took_ns > longest_ns) {
+      to->rank = segment.rank;
+      longest_ns = took_ns;
+    }
+  }
+  io->segments = left;
+  return true;
+}
+
+static void path_find(const lane_t *lane, int lanes, path_t *io) {
+  int64_t number = 0;
+  io->rank = last_of_all(lane, lanes, &number);
+  if (io->rank < 0)
+    return;
+  io->to_ns = end_of(lane[io->rank].call[number]);
+  for (; number > 0; number--)
+    for (place_t place = 0; place < PLACES; place++) {
+      if (!call_at(&lane[io->rank], number) ||
+          !waits(&lane[io->rank], number, place))
+        continue;
+      int last = last_at(lane, lanes, number, io->rank, place);
+      if (last == io->rank)
+        continue;
+      path_extend(io, begin_of(call_at(&lane[last], number), place));
+      io->rank = last;
+    }
+  for (int64_t n = 1; n <= lane[io->rank].calls; n++)
+    if (lane[io->rank].call[n]) {
+      path_extend(io, lane[io->rank].call[n]->at_ns);
+      break;
+    }
+}
+
+static void path_put(const recorded_t *run, const path_t *path, bool complete,
+                     FILE *to) {
   fprintf(to, ",\n\"critical\":{\"complete\":%s,\"rank_ns\":[",
-          segments < SEGMENTS_MOST ? "true" : "false");
+          complete ? "true" : "false");
   for (int r = 0; r < run->found; r++)
-    fprintf(to, "%s%" PRId64, r ? "," : "", share_ns[r]);
+    fprintf(to, "%s%" PRId64, r ? "," : "", path->share_ns[r]);
   fprintf(to, "],\"segments\":[");
-  for (int i = segments - 1; i >= 0; i--)
-    fprintf(to, "[%d,%" PRId64 ",%" PRId64 "]%s",
-            run->rank[segment[i].rank].rank, segment[i].from_ns - run->begin_ns,
-            segment[i].to_ns - run->begin_ns, i ? "," : "");
+  for (size_t i = path->segments; i > 0; i--) {
+    const segment_t *segment = &path->segment[i - 1];
+    fprintf(to, "[%d,%" PRId64 ",%" PRId64 "]%s", run->rank[segment->rank].rank,
+            segment->from_ns - run->begin_ns, segment->to_ns - run->begin_ns,
+            i > 1 ? "," : "");
+  }
   fprintf(to, "]}");
 }
 
 sdg_status_t critical_write(const recorded_t *run, FILE *to) {
   lane_t *lane = calloc((size_t)run->found, sizeof *lane);
-  segment_t *segment = calloc(SEGMENTS_MOST, sizeof *segment);
-  int64_t *share_ns = calloc((size_t)run->found, sizeof *share_ns);
-  sdg_status_t status = lane && segment && share_ns
+  path_t path = {
+      .share_ns = calloc((size_t)run->found, sizeof *path.share_ns),
+  };
+  sdg_status_t status = lane && path.share_ns
                             ? SDG_OK
                             : sdg_fail(SDG_E_NO_MEMORY, "the critical path");
   for (int r = 0; r < run->found && status == SDG_OK; r++)
     status = lane_make(&run->rank[r], &lane[r]);
+  if (status == SDG_OK) {
+    path_find(lane, run->found, &path);
+    if (path.lacks_memory)
+      status = sdg_fail(SDG_E_NO_MEMORY, "the critical path");
+  }
   if (status == SDG_OK)
-    path_put(run, segment, path_find(lane, run->found, segment, share_ns),
-             share_ns, to);
+    path_put(run, &path, !path_shorten(&path), to);
   for (int r = 0; lane && r < run->found; r++)
     free(lane[r].call);
   free(lane);
-  free(segment);
-  free(share_ns);
+  free(path.segment);
+  free(path.share_ns);
   return status;
 }

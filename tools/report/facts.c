@@ -71,6 +71,14 @@ static bool has_line(const char *rule, const char *strategy) {
   return strcmp(rule, "-") != 0 && strcmp(strategy, "query") != 0;
 }
 
+// Whether the totals count a call under a section. One that fails is counted if
+// it had a plan.
+static bool is_counted(const recorded_t *run, const recorded_call_t *call) {
+  const recorded_kind_t *kind = &run->kind[call->kind];
+  return has_line(kind->rule, kind->strategy) ||
+         (call->failed && call->plan >= 0);
+}
+
 // A call may be lost if a file was cut, or copied while the run wrote it.
 static void calls_check(json_t *faults, const recorded_t *run,
                         const recorded_rank_t *rank) {
@@ -83,14 +91,11 @@ static void calls_check(json_t *faults, const recorded_t *run,
     if (has_line(recorded_text(row, "rule"), recorded_text(row, "strategy")))
       counted += recorded_number(row, "count");
   }
-  for (int i = 0; i < rank->calls; i++) {
-    const recorded_kind_t *kind = &run->kind[rank->call[i].kind];
-    known += has_line(kind->rule, kind->strategy);
-  }
+  for (int i = 0; i < rank->calls; i++)
+    known += is_counted(run, &rank->call[i]);
   if (known < counted)
-    warn(faults,
-         "%" PRId64 " of the calls of rank %d are missing from its file",
-         counted - known, rank->rank);
+    warn(faults, "%" PRId64 " of the calls of rank %d %s missing from its file",
+         counted - known, rank->rank, counted - known == 1 ? "is" : "are");
 }
 
 static void rank_check(json_t *faults, const recorded_t *run,
@@ -117,8 +122,8 @@ static void rank_check(json_t *faults, const recorded_t *run,
          "after the other: the record is that of the last one",
          rank->rank, process);
   if (rank->broken)
-    warn(faults, "%" PRId64 " lines of rank %d cannot be read", rank->broken,
-         rank->rank);
+    warn(faults, "%" PRId64 " %s of rank %d cannot be read", rank->broken,
+         rank->broken == 1 ? "line" : "lines", rank->rank);
   calls_check(faults, run, rank);
 }
 
@@ -230,7 +235,9 @@ static json_t *warnings_make(const recorded_t *run, json_t *faults) {
     const recorded_rank_t *rank = &run->rank[r];
     const char *entry = "";
     int64_t failed = failed_calls(rank, &entry, run);
-    if (failed)
+    if (failed == 1)
+      warn(warnings, "a call of rank %d failed: %s", rank->rank, entry);
+    else if (failed)
       warn(warnings,
            "%" PRId64 " calls of rank %d failed, the first of them %s", failed,
            rank->rank, entry);

@@ -13,6 +13,7 @@ typedef struct kind_all {
   int64_t recorded, host_ns, device_ns, agreed_ns, wait_ns, spent_ns;
   int64_t formula_bytes; // -1: no formula
   const json_t *plan;    // any plan of the kind; NULL: none
+  const char *family;    // of ops; "": none
   json_t *why;
 } kind_all_t;
 
@@ -43,7 +44,6 @@ static void sums_add(kind_all_t *all, const kind_sums_t *sums) {
   all->sums.calls += sums->calls;
   all->sums.received_bytes += sums->received_bytes;
   all->sums.sum_bytes += sums->sum_bytes;
-  all->sums.wait_ns += sums->wait_ns;
   all->sums.copied_bytes += sums->copied_bytes;
   all->most_calls = larger(all->most_calls, sums->calls);
 }
@@ -64,6 +64,7 @@ static void call_add(kind_all_t *all, const recorded_rank_t *rank,
     all->formula_bytes += plan->formula_bytes;
   if (plan && all->plan != plan->line) {
     all->plan = plan->line;
+    all->family = recorded_text(plan->line, "family");
     why_add(all->why, plan->line);
   }
 }
@@ -74,13 +75,25 @@ static void alls_free(const recorded_t *run, kind_all_t *all) {
   free(all);
 }
 
+// The family of a kind whose plan was not recorded, as the rank counted it.
+static void family_note(const recorded_t *run, const recorded_rank_t *rank,
+                        kind_all_t *io_all) {
+  size_t index;
+  json_t *row;
+  json_array_foreach(json_object_get(rank->totals, "calls"), index, row) {
+    for (int k = 0; k < run->kinds; k++)
+      if (!*io_all[k].family && sums_is_of(row, &run->kind[k]))
+        io_all[k].family = recorded_text(row, "family");
+  }
+}
+
 // Of all kinds, which the caller frees; NULL if memory runs out.
 static kind_all_t *alls_make(const recorded_t *run) {
   size_t kinds = (size_t)run->kinds + 1;
   kind_all_t *all = calloc(kinds, sizeof *all);
   kind_sums_t *sums = calloc(kinds, sizeof *sums);
   for (int k = 0; k < run->kinds && all; k++)
-    all[k].why = json_array();
+    all[k] = (kind_all_t){.why = json_array(), .family = ""};
   for (int r = 0; r < run->found && all && sums; r++) {
     const recorded_rank_t *rank = &run->rank[r];
     sums_kinds(run, rank, sums);
@@ -89,6 +102,8 @@ static kind_all_t *alls_make(const recorded_t *run) {
     for (int i = 0; i < rank->calls; i++)
       call_add(&all[rank->call[i].kind], rank, &rank->call[i]);
   }
+  for (int r = 0; r < run->found && all; r++)
+    family_note(run, &run->rank[r], all);
   // Calls that were not recorded have bytes, too.
   for (int k = 0; k < run->kinds && all; k++)
     if (all[k].recorded != all[k].sums.calls)
@@ -101,7 +116,7 @@ static kind_all_t *alls_make(const recorded_t *run) {
   return all;
 }
 
-static const char *cause_of(const recorded_kind_t *kind, const json_t *plan) {
+static const char *cause_of(const recorded_kind_t *kind, const char *family) {
   static const struct {
     const char *family, *cause;
   } causes[] = {
@@ -113,8 +128,8 @@ static const char *cause_of(const recorded_kind_t *kind, const json_t *plan) {
     return "gather";
   if (strcmp(kind->strategy, "from the first rank") == 0)
     return "parameters";
-  for (size_t i = 0; plan && i < sizeof causes / sizeof *causes; i++)
-    if (strcmp(recorded_text(plan, "family"), causes[i].family) == 0)
+  for (size_t i = 0; i < sizeof causes / sizeof *causes; i++)
+    if (strcmp(family, causes[i].family) == 0)
       return causes[i].cause;
   return "redistribution";
 }
@@ -124,10 +139,10 @@ static json_t *kind_make(const recorded_kind_t *k, const kind_all_t *all) {
   return json_pack(
       "{s:s,s:s,s:s,s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:I,s:I}", "entry",
       k->entry, "rule", k->rule, "strategy", k->strategy, "cause",
-      cause_of(k, all->plan), "why", json_incref(all->why), "calls",
+      cause_of(k, all->family), "why", json_incref(all->why), "calls",
       (json_int_t)all->most_calls, "all_calls", (json_int_t)all->sums.calls,
       "host_ns", (json_int_t)all->host_ns, "device_ns",
-      (json_int_t)all->device_ns, "wait_ns", (json_int_t)all->sums.wait_ns,
+      (json_int_t)all->device_ns, "wait_ns", (json_int_t)waited_ns,
       "wait_share",
       all->spent_ns > 0 ? (double)waited_ns / (double)all->spent_ns : 0.0,
       "received_bytes", (json_int_t)all->sums.received_bytes, "formula_bytes",
@@ -156,7 +171,7 @@ json_t *kinds_causes(const recorded_t *run) {
   kind_all_t *all = alls_make(run);
   json_t *object = all ? json_object() : NULL;
   for (int k = 0; k < run->kinds && all; k++) {
-    const char *cause = cause_of(&run->kind[k], all[k].plan);
+    const char *cause = cause_of(&run->kind[k], all[k].family);
     for (int i = 0; i < NAMES; i++)
       bytes[i] += strcmp(cause, names[i]) == 0 ? all[k].sums.received_bytes : 0;
   }

@@ -16,7 +16,8 @@ rank_times_t ranks_times(const recorded_rank_t *rank);
 json_t *ranks_make(const recorded_t *run);
 
 /* Returns {"rank", "why", "share"} for the rank that the others wait for; null
- * if waiting takes less than a twentieth of the run, or no rank stands out. */
+ * if waiting takes less than a twentieth of the run, no rank stands out, or
+ * some ranks have no times of their streams. NULL if memory runs out. */
 json_t *ranks_slowest(const recorded_t *run);
 
 #endif

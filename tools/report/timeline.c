@@ -19,10 +19,13 @@ const char *event_name(event_kind_t kind) {
   return names[kind];
 }
 
+// An event comes before those within it.
 static int by_begin(const void *a, const void *b) {
   const event_t *p = a, *q = b;
   if (p->at_ns != q->at_ns)
     return p->at_ns < q->at_ns ? -1 : 1;
+  if (p->took_ns != q->took_ns)
+    return p->took_ns > q->took_ns ? -1 : 1;
   return (p->kind > q->kind) - (p->kind < q->kind);
 }
 

@@ -6,7 +6,7 @@
 
 #include "src/plan/plan.h"
 
-static bool is_row(const json_t *row, const recorded_kind_t *kind) {
+bool sums_is_of(const json_t *row, const recorded_kind_t *kind) {
   return strcmp(recorded_text(row, "entry"), kind->entry) == 0 &&
          strcmp(recorded_text(row, "rule"), kind->rule) == 0 &&
          strcmp(recorded_text(row, "strategy"), kind->strategy) == 0;
@@ -16,7 +16,6 @@ static void row_add(const json_t *row, kind_sums_t *sums) {
   sums->calls += recorded_number(row, "count");
   sums->received_bytes += recorded_number(row, "halo_bytes");
   sums->sum_bytes += recorded_number(row, "sum_bytes");
-  sums->wait_ns += recorded_number(row, "wait_ns");
   const json_t *copies = json_object_get(row, "copies");
   for (int i = 0; i < SDG_COPY_COUNT; i++)
     sums->copied_bytes +=
@@ -27,7 +26,6 @@ static void call_add(const recorded_call_t *call, kind_sums_t *sums) {
   sums->calls++;
   sums->received_bytes += call->received_bytes;
   sums->sum_bytes += call->sum_bytes;
-  sums->wait_ns += call->agreed_ns + call->wait_ns;
   sums->copied_bytes += call->copied_bytes;
 }
 
@@ -37,7 +35,7 @@ kind_sums_t sums_rank(const recorded_t *run, const recorded_rank_t *rank,
   size_t index;
   json_t *row;
   json_array_foreach(json_object_get(rank->totals, "calls"), index, row) {
-    if (kind < 0 || is_row(row, &run->kind[kind]))
+    if (kind < 0 || sums_is_of(row, &run->kind[kind]))
       row_add(row, &sums);
   }
   for (int i = 0; i < rank->calls && !rank->totals; i++)

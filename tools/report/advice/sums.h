@@ -7,8 +7,11 @@
 
 /* Of one rank, or of all. */
 typedef struct kind_sums {
-  int64_t calls, received_bytes, sum_bytes, wait_ns, copied_bytes;
+  int64_t calls, received_bytes, sum_bytes, copied_bytes;
 } kind_sums_t;
+
+/* Whether a row of a rank's totals is of this kind. */
+bool sums_is_of(const json_t *row, const recorded_kind_t *kind);
 
 /* Returns what `rank` counted for kind `kind`, -1: for all kinds. It is what
  * the rank counted at its end, or if it left no totals, what its recorded calls
