@@ -73,9 +73,11 @@ static void facts_write(void) {
   fprintf(memory, "{\"run\":");
   sdg_run_facts_write(memory);
   fprintf(memory, "}\n");
+  // However little may be written, no report can do without them.
+  size_t most = sdg_phase_record_most();
   if (fclose(memory) == 0)
     (void)sdg_event_append_within(&record, sdg_options_get()->record, text,
-                                  bytes, sdg_phase_record_most());
+                                  bytes, most > bytes ? most : bytes);
   free(text);
 }
 
@@ -460,12 +462,12 @@ void sdg_run_record_call(const sdg_call_t *call, bool failed) {
   if (call->family == SDG_FAMILY_CONV)
     end = member_put(end, "x", address_of(call, false));
   end = member_put(end, "y", address_of(call, true));
+  if (plan)
+    end = member_put(end, "by", plan);
   if (failed) {
     failure_write(line, (int)(end - line));
     return;
   }
-  if (plan)
-    end = member_put(end, "by", plan);
   end = sdg_json_put(end, "}\n");
   line_append(line, (size_t)(end - line), now.at_ns);
 }

@@ -26,7 +26,7 @@ enum { REPORTS_MAX = 10000 }; // most reports of one rank
 // still be in calls.
 typedef _Atomic(int64_t) sum_t;
 struct sdg_report_row {
-  const char *entry, *section, *strategy;
+  const char *entry, *section, *strategy, *family; // family: NULL: none
   sum_t count;
   sum_t received_bytes, sum_bytes;
   sum_t axis_bytes[SDG_AXES_MAX];
@@ -91,6 +91,11 @@ sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
     threads[channel].last = row;
   }
   return row;
+}
+
+void sdg_report_family(sdg_report_row_t *row, const char *family) {
+  if (row)
+    row->family = family;
 }
 
 void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan) {
@@ -242,6 +247,8 @@ static void row_write(FILE *file, const sdg_report_row_t *row,
   sdg_json_text(file, row->section);
   fprintf(file, ",\"strategy\":");
   sdg_json_text(file, row->strategy);
+  fprintf(file, ",\"family\":");
+  sdg_json_text(file, row->family ? row->family : "");
   fprintf(file,
           ",\"count\":%lld,\"halo_bytes\":%lld,\"sum_bytes\":%lld,"
           "\"wait_ns\":%lld,",

@@ -19,6 +19,8 @@ typedef struct sdg_report_row sdg_report_row_t;
  * memory runs out. The strings must live as long as the process. */
 sdg_report_row_t *sdg_report_find(const char *entry, const char *section,
                                   const char *strategy);
+/* Says of which family of ops the calls of a row are; row may be NULL. */
+void sdg_report_family(sdg_report_row_t *row, const char *family);
 /* Counts one tagged call and the bytes that its plan moves; row may be NULL,
  * plan may be NULL (a query). */
 void sdg_report_count(sdg_report_row_t *row, const sdg_plan_t *plan);

@@ -226,10 +226,10 @@ static sdg_status_t entry_make(const sdg_call_t *call, const sdg_rules_t *rules,
   if (!is_nothing(plan) && !plan->refusal)
     SDG_TRY_GOTO(sdg_replay_check_new(call), fail);
   SDG_TRY_GOTO(sdg_step_connect(plan), fail);
-  status = sdg_plan_cache_add(
-      key, plan,
-      sdg_report_find(call->entry_name, section->name, plan->strategy),
-      out_entry);
+  sdg_report_row_t *row =
+      sdg_report_find(call->entry_name, section->name, plan->strategy);
+  sdg_report_family(row, sdg_family_word(call->family));
+  status = sdg_plan_cache_add(key, plan, row, out_entry);
   if (status == SDG_OK) {
     (*out_entry)->hash = hash;
     (*out_entry)->recorded = recorded;

@@ -151,7 +151,7 @@ for rank in run["ranks"]:
     for cat, key in [("compute", "real_ns"), ("wait", "wait_ns")]:
         total = sum(e["dur"] for e in mine if e["cat"] == cat)
         assert abs(1000 * total - rank[key]) < 1, (total, rank[key])
-names = {e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M"}
+names = {e["args"].get("name") for e in trace["traceEvents"] if e["ph"] == "M"}
 assert {"rank 0", "rank 1", "rank 2", "host", "transfers"} <= names, names
 assert any(e["name"] == "cudnnConvolutionForward" for e in events)
 PY
@@ -291,7 +291,7 @@ numbers_that_no_run_has_are_refused() {
   rows
   sed -i '0,/"own":.1,/s//"own":[-1,/' kept/rank-1
   json run.json
-  grep -q '1 lines of rank 1 cannot be read' run.json
+  grep -q '1 line of rank 1 cannot be read' run.json
 }
 one_rank_of_a_launcher_writes_its_page() {
   scene
@@ -373,6 +373,7 @@ import json, sys
 run = json.load(open(sys.argv[1]))
 text = " ".join(run["facts"]["warnings"])
 assert "rank 1 left no totals" in text and "cannot be read" not in text, text
+assert "missing from its file" not in text, text
 assert run["ranks"][1]["calls"] > 500 and not run["ranks"][1]["has_totals"]
 PY
 }
@@ -431,6 +432,18 @@ assert sum(k["all_calls"] for k in conv) == 2 * 6002, conv
 assert all(k["formula_bytes"] is None for k in conv)
 assert sum(k["received_bytes"] for k in conv) == run["received"]["halo"] > 1e6
 PY
+  # The run itself is known, however little may be written.
+  recorded 2 --split H --view shard --record-max 0
+  json run.json
+  python3 - run.json <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+assert "rank 0 recorded its first 0 calls only" in run["facts"]["warnings"][0]
+assert run["facts"]["command"][0].endswith("shallow") and run["facts"]["seconds"] == 0
+assert run["received"]["halo"] > 1e6 and not run["received"]["redistribution"]
+assert run["ranks"][0]["calls"] > 6002
+PY
+  run 0 "$sundog" report kept -o run.html
   run 125 "$sundog" run -n 2 --device host --split H --view shard --record kept \
     --record-max many -- true
   says err 'SDG-103'
