@@ -69,12 +69,15 @@ at("subtitle").textContent = several(facts.ranks, "rank", "ranks") + ", mesh " +
   facts.began.replace("T", " ").replace("Z", " UTC");
 for (const text of facts.warnings)
   at("warnings").append(make("p.warn", null, text));
+// Ranks without times of their streams may have waited, too.
+const ofDevice = report.ranks.filter(r => r.device_ns > 0);
+const unsure = ofDevice.length > 0 && ofDevice.length < report.ranks.length;
 function tile(value, name, kind) {
   at("tiles").append(make("div.tile" + (kind ? " " + kind : ""), null,
     make("b", null, value), make("span", null, name)));
 }
 const received = report.ranks.reduce((sum, r) => sum + r.received_bytes, 0);
-const waits = report.ranks.map(r => r.wait_share);
+const waits = (unsure ? ofDevice : report.ranks).map(r => r.wait_share);
 tile(span(facts.seconds * 1e9), "from the first call to the last");
 tile(count(report.ranks.reduce((most, r) => Math.max(most, r.calls), 0)),
      "calls of a rank that sundog counted");
@@ -82,12 +85,14 @@ tile(bytes(received), "received by all ranks");
 if (report.ranks.length > 1) {
   tile(percent(waits.reduce((a, b) => a + b, 0) / waits.length),
        "of the time waiting, on average");
-  tile(report.slowest ? "rank " + report.slowest.rank : "no rank",
+  tile(report.slowest ? "rank " + report.slowest.rank :
+       unsure ? "not known" : "no rank", unsure ? "which rank holds the others up" :
        "holds the others up", report.slowest ? "slow" : "");
 }
 at("slowest").textContent = report.slowest
   ? "Rank " + report.slowest.rank + " is the slowest: " + report.slowest.why + "."
-  : report.ranks.length > 1 ? "No rank holds the others up." : "";
+  : unsure ? "Which rank holds the others up is not known: some ranks left no times." :
+  report.ranks.length > 1 ? "No rank holds the others up." : "";
 at("slowest").className = report.slowest ? "slow" : "soft";
 
 // ---- advice ----

@@ -3,13 +3,16 @@
 const shares = [["compute", "computing", r => r.real_ns],
   ["copy", "copies", r => r.copy_ns], ["wait", "the stream waits", r => r.wait_ns],
   ["agreement", "the host waits for ranks", r => r.agreed_ns]];
+// A bar for the stream, and one for the host, which may wait at the same time.
 function stack(r) {
   const parts = shares.map(([name, what, ns]) => [name, what, ns(r)]);
-  return make("div.stack", {role: "img", "aria-label":
-      parts.map(([, what, ns]) => what + " " + span(ns)).join(", ")},
-    ...parts.map(([name, what, ns]) => make("i", {style: "background:var(--" +
+  const bar = list => make("div.stack", null,
+    ...list.map(([name, what, ns]) => make("i", {style: "background:var(--" +
       name + ");width:" + Math.min(100, 100 * ns / (facts.seconds * 1e9 || 1)) + "%",
       title: what + " " + span(ns)})));
+  return make("div", {role: "img", "aria-label":
+      parts.map(([, what, ns]) => what + " " + span(ns)).join(", ")},
+    bar(parts.slice(0, 3)), bar(parts.slice(3)));
 }
 at("shares").append(...shares.map(([name, what]) => swatch(name, what)));
 const slow = r => report.slowest && report.slowest.rank === r.rank;
@@ -21,7 +24,8 @@ tableMake("ranks", [["Rank", true], ["Of the run", true], ["Computing"],
     text(stack(r)),
     number(r.real_ns, r.device_ns ? span(r.real_ns) : "–", "Computing"),
     number(r.copy_ns, r.device_ns ? span(r.copy_ns) : "–", "Copies"),
-    number(r.wait_ns + r.agreed_ns, percent(r.wait_share), "Waiting"),
+    number(r.wait_ns + r.agreed_ns,
+           unsure && !r.device_ns ? "–" : percent(r.wait_share), "Waiting"),
     number(r.received_bytes, bytes(r.received_bytes), "Received"),
     number(report.critical.rank_ns[i], span(report.critical.rank_ns[i]),
            "On the critical path"))));
@@ -72,17 +76,23 @@ if (beside) at("causes").after(make("p.note", null, beside));
 function fact(name, ...values) {
   at("facts").append(make("dt", null, name), make("dd", null, ...values));
 }
+// Characters that are not seen, or that turn those after them around.
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+const escaped = c => c.codePointAt(0) < 0x10000
+  ? "\\u" + c.codePointAt(0).toString(16).padStart(4, "0")
+  : "\\U" + c.codePointAt(0).toString(16).padStart(8, "0");
+// As a shell reads it.
 const quoted = word => /^[\w@%+=:,.\/-]+$/.test(word) ? word :
-  "'" + word.replaceAll("'", "'\\''") + "'";
+  word.search(unseen) < 0 ? "'" + word.replaceAll("'", "'\\''") + "'" :
+  "$'" + word.replace(/[\\']/g, "\\$&").replace(unseen, escaped) + "'";
 fact(facts.ranks > 1 ? "Command of rank " + report.ranks[0].rank : "Command",
   make("code", null, facts.command.map(quoted).join(" ")));
 fact("Folder", make("code", null, facts.folder));
 fact("sundog", facts.version);
 fact(facts.hosts.length > 1 ? "Hosts" : "Host", facts.hosts.join(", "));
-facts.libraries.forEach((library, i) => {
-  at("facts").append(...(i ? [] : [make("dt", null, "Libraries")]),
-    make("dd", i ? {style: "grid-column:2"} : null, make("code", null, library)));
-});
+if (facts.libraries.length)
+  fact("Libraries", ...facts.libraries.map(library =>
+    make("div", null, make("code", null, library))));
 const origins = {argument: "command line", environment: "environment",
   command: "set by sundog", default: "default"};
 const originText = o => o.origin === "rules"

@@ -10,8 +10,22 @@ const BLOCK = 32;
 function laneMake() {
   return {begin: [], end: [], kind: [], call: [], type: []};
 }
+// The time of each event without that of the events within it.
+function ownTimes({begin, end}) {
+  const own = new Float64Array(begin.length), around = [];
+  for (let i = 0; i < begin.length; i++) {
+    while (around.length && end[around[around.length - 1]] <= begin[i]) around.pop();
+    own[i] = end[i] - begin[i];
+    const outer = around[around.length - 1];
+    if (outer !== undefined)
+      own[outer] = Math.max(0, own[outer] - (Math.min(end[i], end[outer]) - begin[i]));
+    around.push(i);
+  }
+  return own;
+}
 function levelMake(lane) {
   const n = Math.ceil(lane.begin.length / BLOCK);
+  const own = lane.busy || ownTimes(lane);
   const level = {begin: new Float64Array(n), end: new Float64Array(n),
     kind: new Uint8Array(n), busy: new Float64Array(n)};
   for (let b = 0; b < n; b++) {
@@ -19,9 +33,8 @@ function levelMake(lane) {
     let end = -Infinity, busy = 0;
     const last = Math.min((b + 1) * BLOCK, lane.begin.length);
     for (let i = b * BLOCK; i < last; i++) {
-      const took = lane.busy ? lane.busy[i] : lane.end[i] - lane.begin[i];
-      share[lane.kind[i]] += names[lane.kind[i]] === "call" ? took / 1e3 : took;
-      busy += took;
+      share[lane.kind[i]] += names[lane.kind[i]] === "call" ? own[i] / 1e3 : own[i];
+      busy += own[i];
       if (lane.end[i] > end) end = lane.end[i];
     }
     level.begin[b] = lane.begin[b * BLOCK];
@@ -320,23 +333,25 @@ canvas.addEventListener("keydown", e => {
 at("in").addEventListener("click", () => zoom(0.5, (from + to) / 2));
 at("out").addEventListener("click", () => zoom(2, (from + to) / 2));
 at("fit").addEventListener("click", () => move(0, whole));
-// Of streams, not of the host, which waits longest where the ranks meet first.
+// Not of hosts in their first call, where the ranks meet and connect.
 function longestWait() {
   let best = null, most = 0;
-  rows.forEach((row, r) => {
-    const level = row.lanes[1].levels[0];
-    for (let i = 0; i < level.begin.length; i++)
-      if (names[level.kind[i]] === "wait" && level.end[i] - level.begin[i] > most) {
-        most = level.end[i] - level.begin[i];
-        best = {r, lane: 1, i};
+  rows.forEach((row, r) => row.lanes.forEach(({levels: [level], call}, lane) => {
+    for (let i = 0; i < level.begin.length; i++) {
+      const name = names[level.kind[i]], took = level.end[i] - level.begin[i];
+      if (took > most && (name === "wait" || name === "agreement" && call[i] > 1)) {
+        most = took;
+        best = {r, lane, i};
       }
-  });
+    }
+  }));
   return best && {found: best, took: most};
 }
 at("longest").hidden = !longestWait();
 at("longest").addEventListener("click", () => {
   const {found, took} = longestWait();
-  move(rows[found.r].lanes[1].levels[0].begin[found.i] - took / 2, 2 * took);
+  const {begin} = rows[found.r].lanes[found.lane].levels[0];
+  move(begin[found.i] - took / 2, 2 * took);
   eventShow(found);
 });
 const meaning = {call: "a call on the device", compute: "the real function",
@@ -356,7 +371,8 @@ const swatch = (name, text) => make("span", null,
 if (report.critical.segments.length)
   at("legend").append(make("div", null, make("span", null,
     make("i.path", {style: "background:var(--path)"}),
-    "critical path: what the end of the run waited for")));
+    "critical path: what the end of the run waited for" +
+      (report.critical.complete ? "" : "; its shortest parts are left out"))));
 if (report.timeline.grain_ns)
   at("legend").append(make("div", null, "Events shorter than " +
     span(report.timeline.grain_ns) + " may be several."));
