@@ -32,6 +32,7 @@
 #include "tools/meeting/relay.h"
 #include "tools/program/program.h"
 #include "tools/program/setting.h"
+#include "tools/record/hold.h"
 #include "tools/record/report.h"
 #include "tools/report/output.h"
 
@@ -50,6 +51,7 @@ typedef struct single {
                    // folder
   char
       *outer; // the former SUNDOG_REPORT: the report folder of an outer command
+  int hold;   // of the folder of the record
   pid_t guard; // of the folder
 } single_t;
 
@@ -244,9 +246,9 @@ static sdg_status_t program_wait(single_t *single, int *out_status) {
   if (pid < 0)
     return sdg_fail(SDG_E_START, "fork: %s", strerror(errno));
   sigprocmask(SIG_BLOCK, NULL, &blocked);
-  const int kept[] = {single->meeting.port, single->relay.server,
-                      single->relay.near, single->relay.stop[0],
-                      single->relay.stop[1]};
+  const int kept[] = {single->meeting.port,  single->relay.server,
+                      single->relay.near,    single->relay.stop[0],
+                      single->relay.stop[1], single->hold};
   guard_close(kept, sizeof kept / sizeof *kept);
   sdg_status_t relayed = relay_start(&single->relay);
   if (relayed != SDG_OK)
@@ -263,10 +265,25 @@ static sdg_status_t program_wait(single_t *single, int *out_status) {
   return SDG_OK;
 }
 
+// A command in a rank of another one is part of that one's run.
+static sdg_status_t record_hold(single_t *single) {
+  const char *record = sdg_options_get()->record;
+  const char *place = getenv("SUNDOG_RENDEZVOUS");
+  char launch[SDG_LAUNCH_BYTES], job[PATH_MAX + SDG_LAUNCH_BYTES];
+  if (!*record || single->outer)
+    return SDG_OK;
+  sdg_launch_name(launch, sizeof launch);
+  if (single->size == 1)
+    place = single->folder; // no other run has this one's
+  snprintf(job, sizeof job, "%s %s", launch, place ? place : "");
+  return hold_take(record, job, &single->hold);
+}
+
 static sdg_status_t environment_set(single_t *single) {
   launch_t *launch = &single->launch;
   if (single->alone && unsetenv("SUNDOG_RENDEZVOUS") != 0)
     return sdg_fail(SDG_E_NO_MEMORY, "for SUNDOG_RENDEZVOUS");
+  SDG_TRY(record_hold(single));
   if (single->size == 1)
     SDG_TRY(output_record_set(single->report, single->folder, single->record));
   SDG_TRY(launch_preload(launch, single->folder));
@@ -314,6 +331,7 @@ static int program_run(single_t *single) {
     sdg_rendezvous_sweep(); // the program may have been killed
   folder_remove(single->folder);
   guard_end(single->guard);
+  hold_drop(single->hold);
   if (!WIFSIGNALED(status))
     return exit_status;
   meeting_end(single, exit_status);
@@ -349,7 +367,8 @@ static int rank_run(single_t *single) {
 
 int command_exec(int argc, char **argv) {
   single_t single = {.launch = {.device = LAUNCH_AUTO},
-                     .meeting = {.port = -1, .pmi = -1}};
+                     .meeting = {.port = -1, .pmi = -1},
+                     .hold = -1};
   argp_parse(&exec_argp, argc, argv, ARGP_IN_ORDER, NULL, &single);
   int status = rank_run(&single);
   if (single.report_made)

@@ -21,6 +21,7 @@
 #include "tools/live/display.h"
 #include "tools/program/program.h"
 #include "tools/program/setting.h"
+#include "tools/record/hold.h"
 #include "tools/record/report.h"
 #include "tools/report/output.h"
 
@@ -30,6 +31,7 @@ typedef struct run {
   bool verbose, labels, progress;
   const char *report;    // where the report of the run goes; NULL: none
   char record[PATH_MAX]; // the folder of the run's record; "": none
+  int hold;              // of SUNDOG_RECORD
   char folder[PATH_MAX];
   collect_t collect;
   label_t label;
@@ -190,6 +192,8 @@ static sdg_status_t variable_set(const char *name, const char *head,
 
 static sdg_status_t environment_set(run_t *run) {
   char launch[256];
+  if (*sdg_options_get()->record) // the run's folder names this run
+    SDG_TRY(hold_take(sdg_options_get()->record, run->folder, &run->hold));
   SDG_TRY(output_record_set(run->report, run->folder, run->record));
   SDG_TRY(launch_preload(&run->launch, run->folder));
   SDG_TRY(variable_set("SUNDOG_REPORT", "", run->folder, ""));
@@ -276,7 +280,7 @@ static void signals_survive(void) {
 }
 
 int command_run(int argc, char **argv) {
-  run_t run = {.size = 0, .label = {.done = -1}};
+  run_t run = {.hold = -1, .label = {.done = -1}};
   sigset_t set, mask;
   argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &run);
   (void)sdg_options_load(environ); // launch_prepare reports
@@ -314,6 +318,7 @@ int command_run(int argc, char **argv) {
 remove_folder:
   display_end(&run.display);
   folder_remove(run.folder);
+  hold_drop(run.hold);
 drop_report:
   if (run.report)
     output_drop(run.report);

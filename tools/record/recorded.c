@@ -474,7 +474,7 @@ bool recorded_owns(const char *folder, const char *path) {
     snprintf(real, sizeof real, "%s", path);
   char *slash = strrchr(real, '/');
   const char *name = slash ? slash + 1 : real;
-  if (!is_record(name))
+  if (!is_record(name) && strcmp(name, "lock") != 0) // hold.h
     return false;
   if (slash)
     *slash = '\0';

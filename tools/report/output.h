@@ -36,9 +36,10 @@ void output_drop(const char *path);
 sdg_status_t output_load(const char *path, json_t **out) SDG_MUST_CHECK;
 
 /* Before a run that this command records alone: finds the folder of its record,
- * "" if there is none. That of SUNDOG_RECORD loses the record of an earlier
- * run; otherwise, if there will be a report, one is made in `folder`, and
- * SUNDOG_RECORD names it. SDG_E_FOLDER, SDG_E_NO_MEMORY. */
+ * "" if there is none. That of SUNDOG_RECORD, which the command holds (hold.h),
+ * loses the record of an earlier run; otherwise, if there will be a report, one
+ * is made in `folder`, and SUNDOG_RECORD names it. SDG_E_FOLDER,
+ * SDG_E_NO_MEMORY. */
 sdg_status_t output_record_set(const char *report, const char *folder,
                                char out_record[PATH_MAX]) SDG_MUST_CHECK;
 

@@ -115,7 +115,7 @@ the_record_is_not_overwritten() {
   scene 2
   recorded kept 2
   ln -s kept/rank-1 link
-  for file in kept/rank-0 kept/times-1 kept/totals-0.json link; do
+  for file in kept/rank-0 kept/times-1 kept/totals-0.json kept/lock link; do
     cp -r kept before
     run 73 "$sundog" report kept -o $file
     says err SDG-731
@@ -131,6 +131,82 @@ the_record_is_not_overwritten() {
   run 125 "$sundog" run -n 2 --device host --split H --view shard \
     --record kept --report kept/rank-0 -- touch started
   [ ! -e started ]
+}
+# held FOLDER: starts a run that records into the folder until `end` is there.
+# Sets `first`, its process.
+held() {
+  rm -f begun end
+  # shellcheck disable=SC2016 # words of a shell
+  "$sundog" run -n 2 --device host --split replicated --record "$1" -- sh -c \
+    'touch begun; until [ -e end ]; do sleep 0.05; done' 2>first.err &
+  first=$!
+  until [ -e begun ]; do sleep 0.05; done
+}
+two_runs_do_not_record_into_one_folder() {
+  scene 2
+  recorded kept 2
+  held kept
+  ls kept >before
+  steps=(--steps 2)
+  for words in 'run -n 2' 'exec --alone'; do
+    # shellcheck disable=SC2086 # words
+    run 125 "$sundog" $words --device host --split replicated --record kept -- \
+      touch started
+    says err SDG-739
+    says err "process $first on $(uname -n)"
+    [ ! -e started ]
+  done
+  run 125 "$sundog" run --device host --record kept --report page.html -- \
+    touch started
+  [ ! -e started ] && [ ! -e page.html ]
+  ls kept | diff before -
+  recorded other 2 # another folder is free
+  touch end
+  wait "$first"
+  recorded kept 2 # and so is this one, at once
+  recorded kept 2
+  run 0 "$sundog" report kept
+  silent err
+}
+a_run_that_was_killed_holds_no_folder() {
+  scene 2
+  held kept
+  kill -9 "$first"
+  wait "$first" 2>/dev/null || true
+  # Its ranks have some seconds to end.
+  for _ in $(seq 100); do
+    "$sundog" run --device host --record kept -- true 2>err && break
+    sleep 0.1
+  done
+  recorded kept 2
+  touch end
+}
+ranks_of_a_job_share_a_folder() {
+  local rank ranks=() one=(env SUNDOG_LAUNCH=one SUNDOG_SIZE=2)
+  local exec=("$sundog" exec --device host --split replicated --record kept --)
+  for rank in 0 1; do
+    # shellcheck disable=SC2016 # words of a shell
+    "${one[@]}" SUNDOG_RANK=$rank "${exec[@]}" sh -c \
+      'touch begun-$0; until [ -e end-$0 ]; do sleep 0.05; done' $rank &
+    ranks+=($!)
+    until [ -e begun-$rank ]; do sleep 0.05; done
+  done
+  run 125 env SUNDOG_LAUNCH=two SUNDOG_SIZE=2 SUNDOG_RANK=0 "${exec[@]}" true
+  says err SDG-739
+  touch end-0
+  wait "${ranks[0]}"
+  # The job has not ended: a rank of its own may still come, another job's not.
+  run 0 "${one[@]}" SUNDOG_RANK=0 "${exec[@]}" true
+  run 125 "$sundog" run --device host --record kept -- true
+  says err SDG-739
+  touch end-1
+  wait "${ranks[1]}"
+  run 0 env SUNDOG_LAUNCH=two SUNDOG_SIZE=2 SUNDOG_RANK=0 "${exec[@]}" true
+  # A command within a rank is part of its run.
+  run 0 "$sundog" run -n 2 --device host --split replicated --record kept -- \
+    "$sundog" exec -- true
+  run 0 "$sundog" exec --alone --device host --record kept -- \
+    "$sundog" exec --alone -- true
 }
 runs_that_do_not_compare_are_said() {
   scene 3
@@ -198,5 +274,7 @@ run["kinds"].append(dict(kind, strategy="literal", device_ns=0))'
 cases a_record_that_is_whole_has_no_faults what_a_record_lacks_is_said \
   files_of_two_runs_are_told_apart a_rank_of_several_processes_is_said \
   a_run_that_has_not_ended_is_said the_record_is_not_overwritten \
+  two_runs_do_not_record_into_one_folder a_run_that_was_killed_holds_no_folder \
+  ranks_of_a_job_share_a_folder \
   runs_that_do_not_compare_are_said a_damaged_report_is_compared \
   times_of_two_clocks_do_not_compare

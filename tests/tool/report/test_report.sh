@@ -394,7 +394,7 @@ a_run_writes_its_page() {
   echo '[0,1,0,1,999999999999]' >kept/times-0
   run 0 "${many[@]}" --record kept --report run.html -- "${solver[@]}"
   grep -q '"schema":1' run.html
-  [ "$(ls kept | tr '\n' ' ')" = "notes rank-0 rank-1 rank-2 times-0 times-1 \
+  [ "$(ls kept | tr '\n' ' ')" = "lock notes rank-0 rank-1 rank-2 times-0 times-1 \
 times-2 totals-0.json totals-1.json totals-2.json " ]
   json run.json
   python3 -c 'import json; assert json.load(open("run.json"))["facts"]["seconds"] < 60'
