@@ -19,6 +19,7 @@
 #include "tools/launch/launch.h"
 #include "tools/launch/ranks.h"
 #include "tools/live/display.h"
+#include "tools/outputs/outputs.h"
 #include "tools/program/program.h"
 #include "tools/program/setting.h"
 #include "tools/record/hold.h"
@@ -217,6 +218,9 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
     return COMMAND_FAILED;
   pid_t group = getpgrp();
   setpgid(0, 0);
+  static outputs_t outputs; // large
+  outputs_note(&run->launch, run->size, &outputs);
+  run->launch.wrote_bytes = outputs.word ? outputs.wrote_bytes : NULL;
   int status = ranks_run(&run->launch, run->size, set, mask, group, run->folder,
                          &run->collect, &run->label);
   if (status == 0 &&
@@ -224,6 +228,9 @@ static int run_watch(run_t *run, const sigset_t *set, const sigset_t *mask,
                   run->launch.asked, run->launch.streams.whole,
                   run->verbose) != SDG_OK)
     status = COMMAND_FAILED;
+  if (status == 0)
+    outputs_say(&outputs);
+  outputs_fini(&outputs);
   if (run->report && output_write(run->record, OUTPUT_PAGE, OUTPUT_EVENTS,
                                   run->report, false) != SDG_OK)
     status = status ? status : COMMAND_FAILED;

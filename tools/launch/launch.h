@@ -6,6 +6,7 @@
 
 #include <argp.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "src/base/status.h"
 #include "tools/launch/streams.h"
@@ -23,8 +24,11 @@ typedef struct launch {
   bool asked;             /* a split was asked for */
   char **program;         /* with its arguments, NULL-terminated */
   install_t install;
-  streams_t streams; /* `run` only */
-  int functions;     /* of the program's own that the rules declare */
+  streams_t streams;    /* `run` only */
+  int64_t *wrote_bytes; /* receives what each rank has written to files, pipes
+                           and sockets, with processes that it waited for; 0 if
+                           the system does not tell. NULL: not wanted */
+  int functions;        /* of the program's own that the rules declare */
   char **function_name;
   bool watched; /* they are watched, and none is declared: `inspect` */
 } launch_t;

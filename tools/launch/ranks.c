@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/fd.h"
 #include "src/geometry/mesh.h"
 #include "tools/launch/descendants.h"
 #include "tools/launch/exits.h"
@@ -42,12 +43,13 @@ typedef struct job {
   // Carries start_fault_t. Only children that are not yet their program hold
   // the writing end, so the reading end shows when it arrived all have started.
   int fault_pipe[2];
-  const char *folder; // holds notes on ranks that have ended
-  int first;          // the first rank that failed by itself; -1: none
-  int signal;         // the signal that interrupted the run; 0: none
-  int64_t signal_ns;  // when
-  int64_t term_ns;    // when to send SIGTERM, 0: never
-  int64_t kill_ns;    // when to send SIGKILL
+  const char *folder;   // holds notes on ranks that have ended
+  int64_t *wrote_bytes; // launch.h
+  int first;            // the first rank that failed by itself; -1: none
+  int signal;           // the signal that interrupted the run; 0: none
+  int64_t signal_ns;    // when
+  int64_t term_ns;      // when to send SIGTERM, 0: never
+  int64_t kill_ns;      // when to send SIGKILL
 } job_t;
 
 static int64_t now_ns(void) {
@@ -166,15 +168,33 @@ static bool rank_failed(const rank_t *rank) {
          !(WIFEXITED(rank->status) && WEXITSTATUS(rank->status) == 0);
 }
 
+// Reads from the system what a process that was not reaped has written.
+static int64_t wrote_bytes(pid_t pid) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/%d/io", (int)pid);
+  const char *at =
+      sdg_fd_text(path, 0, text, sizeof text) ? strstr(text, "wchar: ") : NULL;
+  return at ? atoll(at + strlen("wchar: ")) : 0;
+}
+
 // Reaps every process that has ended. If several ranks ended, a rank that a
 // signal killed counts as the first failure: the others failed because of it.
 static void ranks_reap(job_t *job) {
   int status, first = -1;
-  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+  siginfo_t next = {.si_pid = 0};
+  for (; waitid(P_ALL, 0, &next, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         next.si_pid > 0;
+       next.si_pid = 0) {
+    pid_t pid = next.si_pid;
+    int64_t wrote = job->wrote_bytes ? wrote_bytes(pid) : 0;
+    if (waitpid(pid, &status, 0) != pid)
+      break;
     for (int r = 0; r < job->size; r++) {
       rank_t *rank = &job->rank[r];
       if (rank->pid != pid || rank->ended)
         continue;
+      if (job->wrote_bytes)
+        job->wrote_bytes[r] = wrote;
       rank->ended = true;
       rank->status = status;
       job->living--;
@@ -305,7 +325,10 @@ int ranks_run(launch_t *launch, int size, const sigset_t *set,
               const sigset_t *mask, pid_t group, const char *folder,
               collect_t *collect, label_t *label) {
   static job_t job; // too large for a stack; one run per process
-  job = (job_t){.size = size, .first = -1, .folder = folder};
+  job = (job_t){.size = size,
+                .first = -1,
+                .folder = folder,
+                .wrote_bytes = launch->wrote_bytes};
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
       pipe2(job.fault_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
     (void)sdg_fail(SDG_E_START, "%s", strerror(errno));

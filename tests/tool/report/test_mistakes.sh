@@ -146,7 +146,7 @@ two_runs_do_not_record_into_one_folder() {
   scene 2
   recorded kept 2
   held kept
-  ls kept >before
+  find kept | sort >before
   steps=(--steps 2)
   for words in 'run -n 2' 'exec --alone'; do
     # shellcheck disable=SC2086 # words
@@ -159,7 +159,7 @@ two_runs_do_not_record_into_one_folder() {
   run 125 "$sundog" run --device host --record kept --report page.html -- \
     touch started
   [ ! -e started ] && [ ! -e page.html ]
-  ls kept | diff before -
+  find kept | sort | diff before -
   recorded other 2 # another folder is free
   touch end
   wait "$first"
