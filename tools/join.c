@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `sundog join`: puts the pieces of an array file together.
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/array/names.h"
 #include "tools/array/pieces.h"
 #include "tools/array/unfinished.h"
 #include "tools/command.h"
@@ -48,7 +49,9 @@ const struct argp join_argp = {
            "Pieces of raw elements need --shape and --dtype of the whole and "
            "the --parts by which they were cut. OUTPUT is in Fortran order if "
            "all pieces are. An existing OUTPUT is replaced, unless it is a "
-           "piece or looks like one more piece.\v  sundog join out.npy "
+           "piece or looks like one more piece. Numbers in names that do not "
+           "ascend, and a file with the next number, are said.\v  sundog join "
+           "out.npy "
            "'out-{rank}.npy'\n  sundog join --dim H:y,W:x --mesh y=2,x=2 "
            "out.npy out.[0-3].npy\n  sundog join --shape 3,512,512 --dtype "
            "float32 --parts 300,212 out.raw a.raw b.raw"};
@@ -61,21 +64,6 @@ typedef struct join {
   int64_t (*extent)[SDG_DIMS_MAX];
   int *rank; // 0, 1, ...
 } join_t;
-
-// Refuses names in the order of a shell pattern, where out.10 comes before
-// out.2.
-static sdg_status_t order_check(const pieces_t *given) {
-  bool by_number = true, by_letter = true;
-  for (int i = 2; i < given->files; i++) {
-    by_number &= strverscmp(given->file[i - 1], given->file[i]) <= 0;
-    by_letter &= strcmp(given->file[i - 1], given->file[i]) <= 0;
-  }
-  if (by_number || !by_letter)
-    return SDG_OK;
-  return sdg_fail(SDG_E_PIECES,
-                  "the pieces are in alphabetical order, not by number; name "
-                  "them with {rank}, as in 'out.{rank}.npy'");
-}
 
 static sdg_status_t names_make(join_t *join) {
   const pieces_t *given = &join->given;
@@ -97,7 +85,7 @@ static sdg_status_t names_make(join_t *join) {
     return sdg_fail(SDG_E_PIECES, "%d pieces for %d ranks", join->ranks,
                     given->ranks);
   if (!pattern)
-    SDG_TRY(order_check(given));
+    SDG_TRY(names_order_check(given->file + 1, join->ranks));
   size_t n = (size_t)join->ranks;
   join->path = calloc(n, sizeof *join->path);
   join->piece = calloc(n, sizeof *join->piece);
@@ -112,6 +100,7 @@ static sdg_status_t names_make(join_t *join) {
     if (!join->path[r])
       return sdg_fail(SDG_E_NO_MEMORY, "for a name");
   }
+  names_say(join->path, join->ranks);
   return SDG_OK;
 }
 
@@ -216,21 +205,6 @@ static sdg_status_t pieces_write(const join_t *join, const sdg_mesh_t *mesh,
   return SDG_OK;
 }
 
-// Returns true if two paths differ only in numbers, as "a/p.0.npy" and
-// "a/p.12.npy" do.
-static bool differ_by_number(const char *a, const char *b) {
-  while (*a && *b) {
-    bool digits = isdigit((unsigned char)*a) && isdigit((unsigned char)*b);
-    if (!digits && *a++ != *b++)
-      return false;
-    if (digits) {
-      a += strspn(a, "0123456789");
-      b += strspn(b, "0123456789");
-    }
-  }
-  return *a == *b;
-}
-
 // Returns true if the array `old` could be another piece: its extents agree
 // with the pieces' in all dimensions that are not cut. An array with all the
 // extents of the result is an earlier result instead.
@@ -262,7 +236,7 @@ static sdg_status_t output_check(const join_t *join,
     return SDG_OK;
   bool is_piece = false;
   for (int r = 0; r < join->ranks; r++)
-    is_piece |= differ_by_number(output, join->path[r]);
+    is_piece |= names_differ_by_number(output, join->path[r]);
   sdg_npy_t old;
   if (!is_piece && !join->given.shape && sdg_npy_open(output, &old) == SDG_OK) {
     is_piece = fits_as_piece(join, &old.header, placement);
@@ -274,6 +248,32 @@ static sdg_status_t output_check(const join_t *join,
       SDG_E_OVERWRITE,
       "the output '%s' exists, and looks like a piece that comes before '%s'",
       output, join->path[0]);
+}
+
+// Refuses a file that is given for two pieces with different places.
+static sdg_status_t twice_check(const join_t *join, const sdg_mesh_t *mesh,
+                                const sdg_placement_t *placement) {
+  sdg_status_t status = SDG_OK;
+  struct stat *is = calloc((size_t)join->ranks, sizeof *is);
+  if (!is)
+    return sdg_fail(SDG_E_NO_MEMORY, "for %d pieces", join->ranks);
+  for (int r = 0; r < join->ranks && status == SDG_OK; r++) {
+    sdg_box_t box = sdg_placement_box(placement, mesh, r);
+    if (stat(join->path[r], &is[r]) != 0)
+      continue;
+    for (int q = 0; q < r && status == SDG_OK; q++) {
+      sdg_box_t other = sdg_placement_box(placement, mesh, q);
+      if (is[q].st_dev != is[r].st_dev || is[q].st_ino != is[r].st_ino ||
+          sdg_box_equal(&box, &other))
+        continue;
+      status = strcmp(join->path[q], join->path[r]) == 0
+                   ? sdg_fail(SDG_E_PIECES, "%s is given twice", join->path[r])
+                   : sdg_fail(SDG_E_PIECES, "%s is %s", join->path[r],
+                              join->path[q]);
+    }
+  }
+  free(is);
+  return status;
 }
 
 static sdg_status_t join_run(join_t *join) {
@@ -292,6 +292,8 @@ static sdg_status_t join_run(join_t *join) {
   for (int r = 0; r < join->ranks; r++)
     like.fortran &= join->piece[r].header.fortran;
   sdg_status_t status = output_check(join, &placement);
+  if (status == SDG_OK)
+    status = twice_check(join, &mesh, &placement);
   if (status == SDG_OK)
     status = unfinished_create(join->given.file[0], raw, &like, placement.dims,
                                extent, &whole);

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "src/base/log.h"
 #include "tools/array/pieces.h"
 #include "tools/array/unfinished.h"
 #include "tools/command.h"
@@ -129,6 +131,16 @@ static sdg_status_t pieces_write(const pieces_t *pieces, const sdg_npy_t *whole,
   return status;
 }
 
+// More ranks than pieces would read files that are left of an earlier split.
+static void earlier_say(const char *pattern, int ranks) {
+  char *next = strstr(pattern, "{rank}") ? pieces_name(pattern, ranks) : NULL;
+  if (next && access(next, F_OK) == 0)
+    sdg_log("%s is a piece of an earlier split, or another file: it is none of "
+            "these %d pieces, so remove it or run with %d ranks",
+            next, ranks, ranks);
+  free(next);
+}
+
 static sdg_status_t split(const pieces_t *pieces, const sdg_npy_t *whole,
                           const char *pattern) {
   sdg_mesh_t mesh;
@@ -148,6 +160,8 @@ static sdg_status_t split(const pieces_t *pieces, const sdg_npy_t *whole,
                        &placement));
   sdg_status_t status =
       pieces_write(pieces, whole, pattern, ranks, &mesh, &placement);
+  if (status == SDG_OK)
+    earlier_say(pattern, ranks);
   sdg_placement_fini(&placement);
   return status;
 }

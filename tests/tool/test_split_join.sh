@@ -158,6 +158,66 @@ alphabetical_order_is_not_taken_for_the_ranks() {
   cmp back.npy f.npy
 }
 # bytes FILE: prints its elements as hex digits.
+pieces_in_another_order_are_said() {
+  npy '12, 3' f.npy
+  run 0 "$sundog" split -n 12 f.npy
+  run 0 "$sundog" join back.npy 'f.{rank}.npy'
+  silent err
+  run 0 "$sundog" join back.npy f.{0..11}.npy
+  silent err
+  run 0 "$sundog" join other.npy f.0.npy f.2.npy f.1.npy f.{3..11}.npy
+  says err 'f.2.npy comes before f.1.npy'
+  # Names say nothing of the order of other files.
+  cp f.0.npy north.npy
+  cp f.1.npy east.npy
+  run 0 "$sundog" join two.npy north.npy east.npy
+  silent err
+}
+pieces_that_are_left_out_are_said() {
+  npy '12, 3' f.npy
+  run 0 "$sundog" split -n 12 f.npy
+  run 0 "$sundog" join -f some.npy f.{0..8}.npy
+  says err 'f.9.npy exists, but f.8.npy is the last of the pieces'
+  run 0 "$sundog" join -f some.npy f.{0..9}.npy
+  says err 'f.10.npy exists'
+  run 0 "$sundog" join one.npy f.0.npy
+  says err 'f.1.npy exists'
+  run 0 "$sundog" join -f -n 9 some.npy 'f.{rank}.npy'
+  says err 'f.9.npy exists'
+  for n in 7 8 9 10; do
+    printf -v name 'p-%03d-of-12.npy' $n
+    cp f.$n.npy "$name"
+  done
+  run 0 "$sundog" join -f some.npy p-007-of-12.npy p-008-of-12.npy p-009-of-12.npy
+  says err 'p-010-of-12.npy exists'
+  run 0 "$sundog" join -f some.npy p-0{07,08,09,10}-of-12.npy
+  silent err
+}
+pieces_of_an_earlier_split_are_said() {
+  npy '12, 3' f.npy
+  run 0 "$sundog" split -n 4 f.npy
+  run 0 "$sundog" split -n 4 f.npy
+  silent err
+  run 0 "$sundog" split -n 2 f.npy
+  says err 'f.2.npy is a piece of an earlier split, or another file'
+  run 0 "$sundog" split -n 2 -o 'g{rank}.npy' f.npy
+  silent err
+}
+one_file_is_not_two_pieces() {
+  npy '4, 3' f.npy
+  run 0 "$sundog" split -n 2 f.npy
+  run 65 "$sundog" join back.npy f.0.npy f.0.npy
+  says err 'f.0.npy is given twice'
+  ln -s f.0.npy link.npy
+  run 65 "$sundog" join back.npy f.0.npy link.npy
+  says err 'link.npy is f.0.npy'
+  [ ! -e back.npy ]
+  # Ranks along an axis without a split hold the same.
+  run 0 "$sundog" join --dim H:y --mesh data=2,y=2 back.npy f.0.npy f.1.npy \
+    f.0.npy f.1.npy
+  cmp back.npy f.npy
+}
+
 bytes() { body "$1" | od -An -v -tx1 | tr -d ' \n'; }
 # npy_of TYPE FORTRAN SHAPE HEX FILE: writes an array like numpy.save.
 npy_of() {
@@ -335,7 +395,9 @@ cases rows_are_cut_where_the_parts_say columns_are_cut_too \
   ranks_may_hold_the_same_piece raw_files_are_cut_and_joined \
   parts_of_nothing_are_parts parts_that_do_not_add_up_are_refused \
   pieces_that_do_not_fit_are_refused \
-  alphabetical_order_is_not_taken_for_the_ranks a_piece_is_never_the_output \
+  alphabetical_order_is_not_taken_for_the_ranks \
+  pieces_in_another_order_are_said pieces_that_are_left_out_are_said \
+  pieces_of_an_earlier_split_are_said one_file_is_not_two_pieces a_piece_is_never_the_output \
   a_forgotten_output_costs_no_piece a_split_file_is_never_a_piece \
   links_are_replaced_not_followed failures_leave_no_parts \
   signals_leave_no_parts either_byte_order_is_kept fortran_order_is_kept \
