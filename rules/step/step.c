@@ -91,6 +91,11 @@ sdg_status_t sdg_step_agree(const sdg_call_t *call, const sdg_op_t *op,
   if (sdg_op_knows(op, call) && op->numbers && op->numbers->details &&
       !sdg_setup_is_whole())
     status = details_fill(call, op, &details);
+  const sdg_rules_t *rules = NULL;
+  if (status == SDG_OK)
+    status = sdg_setup_rules(&rules);
+  if (status == SDG_OK)
+    sdg_agree_set_rules(rules->digest);
   if (status == SDG_OK)
     status = sdg_agree(call, parameters, sizes, count, &details, out_wait_ns);
   details_fini(&details);

@@ -3,6 +3,7 @@
 // comparison.
 #include "src/job/agree.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ typedef struct operand_record {
 
 typedef struct record {
   uint64_t check; // hash of all that follows
+  uint64_t rules; // sdg_agree_set_rules
   char entry[ENTRY_BYTES];
   char parameters[PARAMETERS_BYTES];
   int operands, sizes;
@@ -39,6 +41,12 @@ typedef struct record {
 } record_t;
 _Static_assert(sizeof(record_t) <= SDG_CHANNEL_RECORD_BYTES,
                "one agreement is one record");
+
+static _Atomic(uint64_t) rules_digest;
+
+void sdg_agree_set_rules(uint64_t digest) {
+  atomic_store_explicit(&rules_digest, digest, memory_order_relaxed);
+}
 
 bool sdg_agree_needed(const sdg_call_t *call) {
   for (int i = 0; i < call->operands; i++)
@@ -106,6 +114,7 @@ static sdg_status_t record_fill(const sdg_call_t *call, const char *parameters,
                                 const sdg_details_t *details,
                                 record_t *record) {
   memset(record, 0, sizeof *record);
+  record->rules = atomic_load_explicit(&rules_digest, memory_order_relaxed);
   snprintf(record->entry, sizeof record->entry, "%s", call->entry_name);
   if (strlen(parameters) >= sizeof record->parameters)
     return sdg_fail(SDG_E_INTERNAL, "parameters of %s are too long",
@@ -196,6 +205,12 @@ static sdg_status_t records_differ(const record_t *a, int ra, const record_t *b,
 // and `rb` are rank numbers for messages.
 static sdg_status_t records_compare(const record_t *a, int ra,
                                     const record_t *b, int rb) {
+  if (a->rules != b->rules)
+    return sdg_fail(SDG_E_DISAGREE,
+                    "rank %d and rank %d were given different rules: --rules, "
+                    "--split, --mesh, --view, --parts, --wrap, --window and "
+                    "--piece-values, or their variables, have to say the same",
+                    ra, rb);
   if (strcmp(a->entry, b->entry) != 0 || a->operands != b->operands)
     return records_differ(a, ra, b, rb, 0, NULL);
   for (int i = 0; i < a->operands; i++) {

@@ -16,6 +16,10 @@
  * has seen. If all ranks run the same program, all get the same answer. */
 bool sdg_agree_needed(const sdg_call_t *call);
 
+/* A number of what the user asked for. Ranks whose numbers differ fail at their
+ * next agreement. */
+void sdg_agree_set_rules(uint64_t digest);
+
 enum { SDG_AGREE_SIZES = 2 * SDG_DIMS_MAX + 2 };
 
 /* Carries out one exchange for the whole call, collective over
@@ -27,9 +31,10 @@ enum { SDG_AGREE_SIZES = 2 * SDG_DIMS_MAX + 2 };
  * tensors the extents, the op's descriptor the sizes; and what work costs is
  * settled for the group (src/job/cost.h). Errors are the same on
  * every rank and come before anything is enqueued: SDG_E_DIVERGED if the ranks
- * are at different calls (breaks the job), SDG_E_DISAGREE if the same call
- * differs in types, layouts, parameters or extents that must be equal; and the
- * errors of sdg_control_exchange. out_wait_ns: time in the exchange. */
+ * are at different calls (breaks the job), SDG_E_DISAGREE if their rules differ
+ * (sdg_agree_set_rules), or the same call differs in types, layouts, parameters
+ * or extents that must be equal; and the errors of sdg_control_exchange.
+ * out_wait_ns: time in the exchange. */
 sdg_status_t sdg_agree(const sdg_call_t *call, const char *parameters,
                        const int64_t *sizes, int count,
                        const sdg_details_t *details,

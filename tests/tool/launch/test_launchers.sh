@@ -60,6 +60,40 @@ ranks_that_scripts_start_meet() {
     sh -c "echo \"\$SUNDOG_RENDEZVOUS\"; $matched"
   for r in 0 1 2; do [ -s out$r ] && cmp out$r out0; done
 }
+# two_ranks STATUS WORDS-OF-0 WORDS-OF-1: options of `sundog exec` for two ranks
+# that end with the status; sets err0, err1.
+two_ranks() {
+  local r pid status expected=$1 pids=()
+  shift
+  for r in 0 1; do
+    SUNDOG_RANK=$r SUNDOG_SIZE=2 "$sundog" exec --device host --view shard $1 \
+      -- "${solver[@]}" >/dev/null 2>err$r &
+    pids+=($!)
+    shift
+  done
+  for pid in "${pids[@]}"; do
+    status=0
+    wait "$pid" || status=$?
+    [ $status = "$expected" ] || return
+  done
+}
+ranks_with_other_rules_are_refused() {
+  pieces 2
+  local start=$SECONDS words
+  for words in '--wrap H' '--parts 46,45' '--piece-values local'; do
+    two_ranks 1 '--split H' "--split H $words"
+    says err0 SDG-301
+    says err0 'rank 0 and rank 1 were given different rules'
+    says err1 SDG-301
+  done
+  # Where a comment or the strategy differs, the rules are the same.
+  printf '[shard a]\nmatch = N C H W\nsplit = H\n' >a.ini
+  printf '# a comment\n[shard b]\n\nmatch=N C H W\nsplit=H\nstrategy=extend' >b.ini
+  two_ranks 0 '--rules a.ini' '--rules b.ini'
+  lacks err0 SDG-
+  same_file
+  [ $((SECONDS - start)) -lt 20 ]
+}
 fewer_ranks_than_were_said_end_within_the_time_limit() {
   pieces 3
   local start=$SECONDS status=0
@@ -188,6 +222,7 @@ the_gpu_is_that_of_the_local_rank() {
 }
 
 cases torchruns_ranks_give_one_ranks_file ranks_that_scripts_start_meet \
+  ranks_with_other_rules_are_refused \
   fewer_ranks_than_were_said_end_within_the_time_limit \
   a_job_that_is_killed_leaves_no_files \
   a_run_within_a_rank_is_refused only_the_first_process_of_a_rank_joins \
