@@ -173,11 +173,7 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
   const sdg_box_t *box = &m->boxes.level[level];
   sdg_box_t at;
   int slab_index = sdg_graph_slot_find(m, t, level, &at);
-  shape->type = tensor->type;
-  shape->is_virtual = tensor->is_virtual;
-  memcpy(shape->dim, tensor->dim, sizeof shape->dim);
-  memcpy(shape->stride, tensor->stride, sizeof shape->stride);
-  shape->alignment = tensor->alignment;
+  *shape = sdg_graph_shape_of(tensor);
   if (tensor->is_by_value)
     return;
   if (slab_index < 0) {

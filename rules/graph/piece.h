@@ -4,6 +4,8 @@
 #ifndef SDG_RULES_GRAPH_PIECE_H
 #define SDG_RULES_GRAPH_PIECE_H
 
+#include <string.h>
+
 #include "rules/graph/chain/call.h"
 
 /* Which of a graph's ops a piece has. */
@@ -22,6 +24,17 @@ typedef struct sdg_graph_shape {
   int64_t dim[SDG_DIMS_MAX], stride[SDG_DIMS_MAX]; /* elements */
   int64_t alignment;                               /* bytes */
 } sdg_graph_shape_t;
+
+/* The program's tensor. */
+static inline sdg_graph_shape_t
+sdg_graph_shape_of(const sdg_graph_tensor_t *tensor) {
+  sdg_graph_shape_t shape = {.type = tensor->type,
+                             .is_virtual = tensor->is_virtual,
+                             .alignment = tensor->alignment};
+  memcpy(shape.dim, tensor->dim, sizeof shape.dim);
+  memcpy(shape.stride, tensor->stride, sizeof shape.stride);
+  return shape;
+}
 
 /* What to build; large. */
 typedef struct sdg_graph_extents {

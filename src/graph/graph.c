@@ -64,6 +64,27 @@ double sdg_graph_real(const sdg_graph_node_t *node,
                             : (double)parameter->value[0].integer;
 }
 
+void sdg_graph_values(const sdg_graph_parameter_t *parameter,
+                      sdg_graph_values_t *out) {
+  for (int i = 0; i < parameter->count; i++)
+    switch ((int)parameter->type) {
+    case CUDNN_TYPE_FLOAT:
+      out->single[i] = (float)parameter->value[i].real;
+      break;
+    case CUDNN_TYPE_DOUBLE:
+      out->twice[i] = parameter->value[i].real;
+      break;
+    case CUDNN_TYPE_INT64:
+      out->large[i] = parameter->value[i].integer;
+      break;
+    case CUDNN_TYPE_BOOLEAN:
+      out->flag[i] = parameter->value[i].integer != 0;
+      break;
+    default:
+      out->small[i] = (int32_t)parameter->value[i].integer;
+    }
+}
+
 bool sdg_graph_is_output(cudnnBackendDescriptorType_t kind,
                          cudnnBackendAttributeName_t name) {
   (void)kind; // an attribute belongs to one kind

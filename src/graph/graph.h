@@ -52,6 +52,15 @@ typedef struct {
   } value[CUDNN_DIM_MAX];
 } sdg_graph_parameter_t;
 
+/* The numbers of a parameter as the API takes them. */
+typedef union {
+  int64_t large[CUDNN_DIM_MAX];
+  int32_t small[CUDNN_DIM_MAX]; /* enumerations, too */
+  float single[CUDNN_DIM_MAX];
+  double twice[CUDNN_DIM_MAX];
+  bool flag[CUDNN_DIM_MAX];
+} sdg_graph_values_t;
+
 typedef struct {
   cudnnBackendDescriptorType_t kind; /* of the operation's descriptor */
   int operand_count, parameter_count;
@@ -109,6 +118,9 @@ int64_t sdg_graph_integer(const sdg_graph_node_t *node,
                           cudnnBackendAttributeName_t name, int64_t missing);
 double sdg_graph_real(const sdg_graph_node_t *node,
                       cudnnBackendAttributeName_t name, double missing);
+/* All values of a parameter. */
+void sdg_graph_values(const sdg_graph_parameter_t *parameter,
+                      sdg_graph_values_t *out);
 
 /* Whether a node of this kind can write the operand. */
 bool sdg_graph_is_output(cudnnBackendDescriptorType_t kind,

@@ -36,11 +36,7 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
   const sdg_graph_tensor_t *tensor = &m->main.pattern->graph->tensor[t];
   sdg_graph_shape_t *shape = &m->extents->shape[t][level];
   sdg_box_t at;
-  *shape = (sdg_graph_shape_t){.type = tensor->type,
-                               .is_virtual = tensor->is_virtual,
-                               .alignment = tensor->alignment};
-  memcpy(shape->dim, tensor->dim, sizeof shape->dim);
-  memcpy(shape->stride, tensor->stride, sizeof shape->stride);
+  *shape = sdg_graph_shape_of(tensor);
   if (tensor->is_by_value)
     return;
   int index = sdg_graph_norm_slot_find(m, t, level, &at);

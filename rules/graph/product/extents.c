@@ -59,11 +59,7 @@ static void shape_fill(const sdg_graph_maker_t *m, int t,
   sdg_graph_shape_t *shape = &m->extents->shape[t][level];
   sdg_box_t at;
   int64_t offset = 0; // elements
-  *shape = (sdg_graph_shape_t){.type = tensor->type,
-                               .is_virtual = tensor->is_virtual,
-                               .alignment = tensor->alignment};
-  memcpy(shape->dim, tensor->dim, sizeof shape->dim);
-  memcpy(shape->stride, tensor->stride, sizeof shape->stride);
+  *shape = sdg_graph_shape_of(tensor);
   if (tensor->is_by_value)
     return;
   int index = sdg_graph_product_slot_find(m, t, level, &at);

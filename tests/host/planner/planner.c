@@ -194,30 +194,8 @@ enum { HOMES = sizeof homes / sizeof *homes };
 
 static void parameter_set(maker_t *m, descriptor_t to,
                           const sdg_graph_parameter_t *parameter) {
-  union {
-    int64_t large[CUDNN_DIM_MAX];
-    int32_t small[CUDNN_DIM_MAX];
-    float single[CUDNN_DIM_MAX];
-    double twice[CUDNN_DIM_MAX];
-    bool flag[CUDNN_DIM_MAX];
-  } value;
-  for (int i = 0; i < parameter->count; i++)
-    switch ((int)parameter->type) {
-    case CUDNN_TYPE_FLOAT:
-      value.single[i] = (float)parameter->value[i].real;
-      break;
-    case CUDNN_TYPE_DOUBLE:
-      value.twice[i] = parameter->value[i].real;
-      break;
-    case CUDNN_TYPE_INT64:
-      value.large[i] = parameter->value[i].integer;
-      break;
-    case CUDNN_TYPE_BOOLEAN:
-      value.flag[i] = parameter->value[i].integer != 0;
-      break;
-    default:
-      value.small[i] = (int32_t)parameter->value[i].integer;
-    }
+  sdg_graph_values_t value;
+  sdg_graph_values(parameter, &value);
   set(m, to, parameter->name, parameter->type, parameter->count, &value);
 }
 

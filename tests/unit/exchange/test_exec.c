@@ -201,6 +201,18 @@ static sdg_plan_t *sums_make(const sdg_call_t *call, int rank) {
   return plan;
 }
 
+// The program writes x, the plan runs once, and all work is carried out.
+static void plan_finish(sdg_plan_t *plan, const sdg_call_t *call,
+                        shard_t *shard, float value) {
+  task_t task = {.shard = shard, .value = value};
+  cudaStream_t stream = fake_cuda_stream(1);
+  sdg_outcome_t outcome;
+  fake_cuda_enqueue(stream, x_write, &task);
+  REQUIRE(!sdg_exec_run(plan, call, stream, NULL, &outcome));
+  fake_cuda_drain();
+  sdg_plan_destroy(plan);
+}
+
 static void sums_body(int rank) {
   (void)fake_cuda_stream(2);
   static shard_t shard;
@@ -208,13 +220,8 @@ static void sums_body(int rank) {
   for (int k = 0; k < CALLS; k++) {
     sdg_call_t call = call_of(&shard, shard.y[k]);
     sdg_plan_t *plan = sums_make(&call, rank);
-    task_t task = {.shard = &shard, .value = (float)(k + 1)}, *kept = &task;
-    sdg_outcome_t outcome;
     fake_cuda_order((fake_cuda_order_t)(k % FAKE_CUDA_ORDERS));
-    fake_cuda_enqueue(fake_cuda_stream(1), x_write, kept);
-    REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome));
-    fake_cuda_drain();
-    sdg_plan_destroy(plan);
+    plan_finish(plan, &call, &shard, (float)(k + 1));
     for (int64_t j = 0; j < COLUMNS; j++) {
       float sum = 0;
       for (int64_t r = 0; r < RANKS; r++)
@@ -252,12 +259,7 @@ static void axes_body(int rank) {
     REQUIRE(!sdg_plan_join(plan, SDG_LANE_MAIN));
     REQUIRE(!sdg_plan_copy(plan, SDG_LANE_MAIN, sum, y, NULL, NULL,
                            SDG_COPY_STRIP));
-    task_t task = {.shard = &shard, .value = 1}, *kept = &task;
-    sdg_outcome_t outcome;
-    fake_cuda_enqueue(fake_cuda_stream(1), x_write, kept);
-    REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome));
-    fake_cuda_drain();
-    sdg_plan_destroy(plan);
+    plan_finish(plan, &call, &shard, 1);
     for (int64_t j = 0; j < COLUMNS; j++) {
       float found = 0;
       for (int r = 0; r < 4; r++) // a=2, b=2: rank r is at r / 2, r % 2
@@ -296,12 +298,7 @@ static void exchanges_body(int rank) {
     REQUIRE(nowhere == -1);
     REQUIRE(!sdg_plan_exchange(plan));
   }
-  task_t task = {.shard = &shard, .value = 1}, *kept = &task;
-  sdg_outcome_t outcome;
-  fake_cuda_enqueue(fake_cuda_stream(1), x_write, kept);
-  REQUIRE(!sdg_exec_run(plan, &call, fake_cuda_stream(1), NULL, &outcome));
-  fake_cuda_drain();
-  sdg_plan_destroy(plan);
+  plan_finish(plan, &call, &shard, 1);
   for (int64_t j = 0; j < COLUMNS; j++)
     REQUIRE(shard.y[0][j] == (float)(1 + (3 - rank) * COLUMNS + j));
 }

@@ -7,6 +7,14 @@
 
 #include "tests/unit/random_window.h"
 
+// `owner` and no other rank has the element.
+static void owner_check(const sdg_part_t *part, int64_t at, int owner) {
+  for (int r = 0; r < part->pieces; r++) {
+    bool owns = at >= part->offset[r] && at < part->offset[r + 1];
+    REQUIRE(owns == (r == owner));
+  }
+}
+
 START_TEST(output_count_is_what_fits) {
   for (int64_t i = random_cases(CASES); i > 0; i--) {
     sdg_window_t w = random_window(9);
@@ -27,15 +35,10 @@ START_TEST(every_output_is_owned_by_its_centre) {
     REQUIRE(y.offset[0] == 0);
     REQUIRE(sdg_part_extent(&y) == outputs);
     for (int64_t o = 0; o < outputs; o++) {
-      int owner = 0, owners = 0;
+      int owner = 0;
       for (int r = 1; r < x.pieces; r++)
         owner += x.offset[r] <= o * w.stride - w.pad + c;
-      for (int r = 0; r < y.pieces; r++)
-        if (o >= y.offset[r] && o < y.offset[r + 1]) {
-          REQUIRE(r == owner);
-          owners++;
-        }
-      REQUIRE(owners == 1);
+      owner_check(&y, o, owner);
     }
     sdg_part_fini(&x);
     sdg_part_fini(&y);
@@ -52,15 +55,10 @@ START_TEST(every_input_is_owned_by_the_output_centred_before_it) {
     REQUIRE(sdg_window_part_adjoint(&w, &y, n, &x) == SDG_OK);
     REQUIRE(sdg_part_extent(&x) == n);
     for (int64_t at = 0; at < n; at++) {
-      int owner = 0, owners = 0;
+      int owner = 0;
       for (int r = 1; r < y.pieces; r++)
         owner += y.offset[r] * w.stride - w.pad + c <= at;
-      for (int r = 0; r < x.pieces; r++)
-        if (at >= x.offset[r] && at < x.offset[r + 1]) {
-          REQUIRE(r == owner);
-          owners++;
-        }
-      REQUIRE(owners == 1);
+      owner_check(&x, at, owner);
     }
     sdg_part_fini(&x);
     sdg_part_fini(&y);
