@@ -80,7 +80,7 @@ gone() { # PID...: these processes have ended
 folders_wait() {
   local try=0
   until [ -z "$(ls -A "$TMPDIR")" ]; do
-    [ $((try += 1)) -lt 100 ] || return 1
+    [ $((try += 1)) -lt 600 ] || return 1
     sleep 0.1
   done
 }

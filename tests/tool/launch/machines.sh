@@ -21,7 +21,7 @@ hosts_begin() {
        mount -t sysfs none /sys &&
        mount --rbind '$top/cgroup$i' /sys/fs/cgroup &&
        umount -l '$top/cgroup$i' &&
-       mount --bind '$top/hosts' /etc/hosts && exec sleep 900" 2>/dev/null &
+       mount --bind '$top/hosts' /etc/hosts && exec sleep 3600" 2>/dev/null &
     holder+=($!)
   done
   for pid in "${holder[@]}"; do
@@ -29,7 +29,7 @@ hosts_begin() {
     until [ "$(readlink "/proc/$pid/ns/net" 2>/dev/null)" != \
       "$(readlink /proc/self/ns/net)" ] &&
       [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = sleep ]; do
-      kill -0 "$pid" 2>/dev/null && [ $((try += 1)) -lt 500 ] || return 1
+      kill -0 "$pid" 2>/dev/null && [ $((try += 1)) -lt 6000 ] || return 1
       sleep 0.01
     done
   done

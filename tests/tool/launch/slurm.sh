@@ -70,7 +70,7 @@ END
     >"$slurm/out" 2>&1 &
   daemons+=($!)
   until [ -S "$slurm/munge" ]; do
-    [ $((try += 1)) -lt 100 ] || return 1
+    [ $((try += 1)) -lt 1000 ] || return 1
     sleep 0.05
   done
   at 0 slurmctld -i -D >"$slurm/out" 2>&1 &
@@ -79,9 +79,9 @@ END
     at $i slurmd -D >"$slurm/out" 2>&1 &
     daemons+=($!)
   done
-  until (at 0 timeout 5 sinfo -h -o '%D %t') 2>/dev/null |
+  until (at 0 timeout 30 sinfo -h -o '%D %t') 2>/dev/null |
     grep -q "^$nodes idle"; do
-    [ $((try += 1)) -lt 150 ] || return 1
+    [ $((try += 1)) -lt 1500 ] || return 1
     sleep 0.1
   done
 }

@@ -116,7 +116,7 @@ a_killed_rank_is_named_on_both_machines() {
   pkill -KILL -P "$(pgrep -P "${pids[2]}" || echo "${pids[2]}")" ||
     kill -KILL "${pids[2]}"
   all_end x x x x
-  [ $((SECONDS - start)) -lt 15 ]
+  [ $((SECONDS - start)) -lt 100 ]
   for r in 0 1 3; do says err$r 'rank 2 '; done
 }
 names() { # RANKS PATTERN: what one of these ranks said has it
@@ -136,7 +136,7 @@ a_cut_wire_ends_in_an_error_within_the_time_limit() {
   on 1 ip address add 2001:db8::2/64 dev sundog0 nodad 2>/dev/null || :
   on 1 ip link set sundog0 up
   local others=0123 took=$((SECONDS - start))
-  [ $took -lt 20 ] || { echo "# it took $took s"; return 1; }
+  [ $took -lt 60 ] || { echo "# it took $took s"; return 1; }
   # Each rank names one on the other machine, or its neighbour on its own
   # machine if that ended first for the same reason.
   for r in 0 1 2 3; do names $r "rank [${others/$r/}] "; done

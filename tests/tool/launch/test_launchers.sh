@@ -102,7 +102,7 @@ fewer_ranks_than_were_said_end_within_the_time_limit() {
       "${split[@]}" -- "${solver[@]}" >/dev/null 2>err$r &
   done
   wait || status=$?
-  [ $((SECONDS - start)) -lt 15 ]
+  [ $((SECONDS - start)) -lt 120 ] # not the default of 600
   for r in 0 1; do
     says err$r SDG-203
     says err$r 'rank 2 of 3'
@@ -124,14 +124,14 @@ a_job_that_is_killed_leaves_no_files() {
     done
     try=0
     until [ -n "$(find runtime/sundog -type s 2>/dev/null)" ]; do
-      [ $((try += 1)) -lt 500 ]
+      [ $((try += 1)) -lt 3000 ]
       sleep 0.02
     done
     kill -$signal "${pids[@]}"
     wait || :
     try=0
     until [ -z "$(find runtime -mindepth 1 ! -name sundog)" ]; do
-      [ $((try += 1)) -lt 250 ] || { find runtime; return 1; }
+      [ $((try += 1)) -lt 3000 ] || { find runtime; return 1; }
       sleep 0.02
     done
   done

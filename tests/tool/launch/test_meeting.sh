@@ -34,20 +34,24 @@ become "\$machine" sh -c "\$*"
 END
 chmod +x "$top/remote"
 
+# Seconds for a hang to be one, however busy this machine is. What a failing rank
+# has to end lasts longer.
+limit=300
+ages=1000
 # Each starts four ranks, two on each machine.
 openmpi() {
   # Two mpirun that make the same folder at once can fail.
   local base=$work/launcher/$BASHPID
   mkdir -p "$base"
-  on 0 timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe \
+  on 0 timeout $limit mpirun.openmpi --allow-run-as-root --oversubscribe \
     --mca plm_rsh_agent "$top/remote" --mca orte_tmpdir_base "$base" \
     --mca btl self,vader,tcp -H node0:2,node1:2 -n 4 "$@"
 }
 slurm() {
-  on 0 timeout 60 srun --overcommit -N 2 -n 4 --kill-on-bad-exit --mpi=pmix "$@"
+  on 0 timeout $limit srun --overcommit -N 2 -n 4 --kill-on-bad-exit --mpi=pmix "$@"
 }
 mpich() {
-  on 0 timeout 60 mpiexec.hydra -launcher rsh -launcher-exec "$top/remote" \
+  on 0 timeout $limit mpiexec.hydra -launcher rsh -launcher-exec "$top/remote" \
     -hosts node0:2,node1:2 -n 4 "$@"
 }
 split=(--device host --split H --view shard)
@@ -164,17 +168,17 @@ END
 a_missing_rank_is_named() {
   mkdir launcher
   cat >program <<END
-[ "\${PMIX_RANK-\$PMI_RANK}" != 2 ] || { sleep 12; exit 1; }
+[ "\${PMIX_RANK-\$PMI_RANK}" != 2 ] || { sleep $ages; exit 1; }
 "$sundog" exec ${split[@]} -- touch started
 END
   local status=0
-  SUNDOG_TIMEOUT=3 "$1" sh program >out 2>err || status=$?
+  SUNDOG_TIMEOUT=8 "$1" sh program >out 2>err || status=$?
   [ $status != 0 ]
   says err 'SDG-203'
   if [ "$1" = mpich ]; then
-    says err 'not all ranks started `sundog exec` within 3 s'
+    says err 'not all ranks started `sundog exec` within 8 s'
   else
-    says err 'rank 2 of 4 did not start `sundog exec` within 3 s'
+    says err 'rank 2 of 4 did not start `sundog exec` within 8 s'
   fi
   [ ! -e started ]
 }
@@ -182,7 +186,7 @@ a_failing_program_ends_the_job() {
   mkdir launcher
   local status=0
   "$@" "$sundog" exec "${split[@]}" -- \
-    sh -c '[ {rank} = 3 ] && exit 7; exec sleep 50' >out 2>err || status=$?
+    sh -c "[ {rank} = 3 ] && exit 7; exec sleep $ages" >out 2>err || status=$?
   [ $status = 7 ] || [ $status = 143 ] || { echo "# $status"; return 1; }
   folders_wait
 }
@@ -258,7 +262,7 @@ the_number_of_ranks_is_asked_for() {
     sh -c "echo {rank}/{size}/{local_rank}; $matched"
   [ "$(sort out | tr '\n' ' ')" = '0/4/0 1/4/1 2/4/0 3/4/1 ' ]
   # On one machine the place is a folder.
-  run 0 on 1 timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe \
+  run 0 on 1 timeout $limit mpirun.openmpi --allow-run-as-root --oversubscribe \
     --mca orte_tmpdir_base "$work/launcher" -n 2 $unsized "$sundog" exec \
     "${split[@]}" -- sh -c "echo {size} \$SUNDOG_RENDEZVOUS; $matched"
   lines 2 '^2 file:/'
@@ -276,7 +280,7 @@ without_pmix_nothing_is_started() {
   local status plugin
   for plugin in none pmi2; do
     status=0
-    on 0 timeout 60 srun --overcommit -N 2 -n 2 --mpi=$plugin "$sundog" exec \
+    on 0 timeout $limit srun --overcommit -N 2 -n 2 --mpi=$plugin "$sundog" exec \
       "${split[@]}" -- touch started >out 2>err || status=$?
     [ $status != 0 ]
     says err SDG-200
@@ -295,37 +299,32 @@ the_doctor_names_pmi() {
 # The status is that of the program, each time, and no message is lost.
 a_failing_program_ends_the_job_with_its_status() {
   for _ in 1 2 3 4 5; do
-    local start=$SECONDS
     run 7 mpich "$sundog" exec "${split[@]}" -- sh -c \
-      '[ {rank} = 3 ] && { echo broken >&2; exit 7; }; exec sleep 50'
+      "[ {rank} = 3 ] && { echo broken >&2; exit 7; }; exec sleep $ages"
     says err broken
-    [ $((SECONDS - start)) -lt 20 ]
   done
   run 125 mpich "$sundog" exec "${split[@]}" -- sh -c \
-    "[ {rank} = 3 ] && exit; $matched; sleep 5"
+    "[ {rank} = 3 ] && exit; $matched; sleep $ages"
   says err 'SDG-717 [rank 3]'
   folders_wait
 }
 # hydra does not always notice by itself that a signal has ended a rank.
 a_signal_ends_the_job() {
-  local start=$SECONDS time=50.$RANDOM$RANDOM try=0
+  local time=$ages.$RANDOM$RANDOM try=0
   run 139 mpich "$sundog" exec "${split[@]}" -- sh -c \
     "[ {rank} = 3 ] && sleep 1 && kill -SEGV \$\$; exec sleep $time"
   until ! pgrep -fx "sleep $time" >/dev/null; do
-    [ $((try += 1)) -lt 100 ]
+    [ $((try += 1)) -lt 600 ]
     sleep 0.1
   done
-  [ $((SECONDS - start)) -lt 20 ]
   folders_wait
 }
 # No thread has room for such a stack.
 a_program_that_pmi_would_miss_is_ended() {
-  local start=$SECONDS
   run 125 mpich sh -c "ulimit -s 214748364800 && exec '$sundog' exec ${split[*]} \
-    -- sleep 50"
+    -- sleep $ages"
   says err 'SDG-212'
   says err "no thread for the program's PMI"
-  [ $((SECONDS - start)) -lt 20 ]
   folders_wait
 }
 # hydra takes a rank that leaves MPI without MPI_Finalize for a failed one.

@@ -15,6 +15,7 @@ shallow="--order 2 --steps 10 --dx 2400 --dt 15 --friction 0"
 openmpi="mpirun.openmpi --oversubscribe --mca btl self,vader"
 [ "$(id -u)" != 0 ] || openmpi="$openmpi --allow-run-as-root"
 mpich=mpiexec.hydra
+limit=300 # seconds for a hang to be one, however busy this machine is
 
 # gives_one_ranks_file LAUNCHER...: three ranks write the file of one rank.
 gives_one_ranks_file() {
@@ -24,7 +25,7 @@ gives_one_ranks_file() {
   for file in level depth; do run 0 "$sundog" split -n 3 $file.npy; done
   # Launchers and their daemons write below this folder.
   mkdir launcher
-  TMPDIR=$work/launcher run 0 timeout 60 "$@" -n 3 "$sundog" exec \
+  TMPDIR=$work/launcher run 0 timeout $limit "$@" -n 3 "$sundog" exec \
     --device host --split H --view shard -- "$clients/shallow" \
     --in 'level.{rank}.npy' --depth 'depth.{rank}.npy' \
     --out 'out.{rank}.npy' $shallow
@@ -37,8 +38,8 @@ fails_as_the_program() {
   mkdir launcher
   export TMPDIR=$work/launcher
   local status=0
-  timeout 60 "$@" -n 2 "$sundog" exec --device host --split H --view shard \
-    -- sh -c '[ {rank} = 1 ] && exit 7; exec sleep 50' >out 2>err || status=$?
+  timeout $limit "$@" -n 2 "$sundog" exec --device host --split H --view shard \
+    -- sh -c '[ {rank} = 1 ] && exit 7; exec sleep 1000' >out 2>err || status=$?
   [ "$status" -eq 7 ] || { echo "# status $status"; cat err; return 1; }
 }
 openmpi_gives_one_ranks_file() { gives_one_ranks_file $openmpi; }
@@ -50,10 +51,10 @@ mpich_ends_with_a_rank_that_fails() {
   folders_wait
   export TMPDIR=$work/tmp
   local exec=("$sundog" exec --device host --split H --view shard --)
-  run 139 timeout 60 $mpich -n 2 "${exec[@]}" \
-    sh -c '[ {rank} = 1 ] && kill -SEGV $$; exec sleep 50'
-  run 125 timeout 60 $mpich -n 2 "${exec[@]}" \
-    sh -c "[ {rank} = 1 ] && exit; $matched; sleep 50"
+  run 139 timeout $limit $mpich -n 2 "${exec[@]}" \
+    sh -c '[ {rank} = 1 ] && kill -SEGV $$; exec sleep 1000'
+  run 125 timeout $limit $mpich -n 2 "${exec[@]}" \
+    sh -c "[ {rank} = 1 ] && exit; $matched; sleep 1000"
   says err 'SDG-717 [rank 1]'
   folders_wait
 }
@@ -64,7 +65,7 @@ mpich_starts_scripts() {
   echo '"$@"; exit $?' >script
   echo 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))' >close
   for way in 'sh script' 'sh script' 'python3 close'; do
-    run 0 timeout 60 $mpich -n 3 $way "$sundog" exec --device host --split H \
+    run 0 timeout $limit $mpich -n 3 $way "$sundog" exec --device host --split H \
       --view shard -- sh -c "echo at \$SUNDOG_RENDEZVOUS; $matched"
     [ "$(grep -c '^at file:/' out)" = 3 ]
     [ "$(grep '^at file:/' out | sort -u | tee -a places | wc -l)" = 1 ]
@@ -76,12 +77,12 @@ mpich_serves_the_program() {
   echo "$matched" >first
   printf '%s\n' "python3 '$here/sums.py' mpich || exit" "$matched" >program
   # An earlier command does not use up the launcher's service.
-  run 0 timeout 60 $mpich -n 3 sh -c "$rank first && $rank program"
+  run 0 timeout $limit $mpich -n 3 sh -c "$rank first && $rank program"
   [ "$(grep -c 'sum 6' out)" = 3 ]
   # What it says at its end, hydra judges: this rank leaves too early.
   local status=0
   echo "python3 '$here/sums.py' mpich 1" >program
-  timeout 60 $mpich -n 3 sh -c "$rank program" >out 2>err || status=$?
+  timeout $limit $mpich -n 3 sh -c "$rank program" >out 2>err || status=$?
   [ $status != 0 ]
   folders_wait
 }
@@ -112,9 +113,9 @@ solves() {
 }
 two_jobs_at_once() {
   gives_one_ranks_file "$@"
-  solves first timeout 60 "$@" >first.log 2>&1 &
+  solves first timeout $limit "$@" >first.log 2>&1 &
   local first=$!
-  solves second timeout 60 "$@"
+  solves second timeout $limit "$@"
   wait $first || { cat first.log; return 1; }
 }
 two_jobs_of_openmpi_run_at_once() { two_jobs_at_once $openmpi; }
@@ -123,8 +124,8 @@ two_jobs_of_srun_run_at_once() { two_jobs_at_once $srun --mpi=pmix; }
 # srun's status is the largest of the tasks': 128 + 15 for a task that it ended.
 srun_ends_with_a_rank_that_fails() {
   local status=0
-  timeout 60 $srun --kill-on-bad-exit -n 2 "$sundog" exec --device host \
-    --split H --view shard -- sh -c '[ {rank} = 1 ] && exit 7; exec sleep 50' \
+  timeout $limit $srun --kill-on-bad-exit -n 2 "$sundog" exec --device host \
+    --split H --view shard -- sh -c '[ {rank} = 1 ] && exit 7; exec sleep 1000' \
     >out 2>err || status=$?
   [ "$status" -eq 143 ]
   says err 'task 1: Exited with exit code 7'
