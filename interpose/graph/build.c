@@ -70,6 +70,28 @@ static bool list_get(const sdg_shadow_t *shadow,
   return true;
 }
 
+// Of a later version of cuDNN: a constant value (9.22), for one.
+static bool has_unknown(const sdg_shadow_t *shadow) {
+  for (int i = 0; i < shadow->values; i++)
+    switch ((int)shadow->value[i].name) {
+    case CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT:
+    case CUDNN_ATTR_TENSOR_DATA_TYPE:
+    case CUDNN_ATTR_TENSOR_DIMENSIONS:
+    case CUDNN_ATTR_TENSOR_STRIDES:
+    case CUDNN_ATTR_TENSOR_VECTOR_COUNT:
+    case CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION:
+    case CUDNN_ATTR_TENSOR_UNIQUE_ID:
+    case CUDNN_ATTR_TENSOR_IS_VIRTUAL:
+    case CUDNN_ATTR_TENSOR_IS_BY_VALUE:
+    case CUDNN_ATTR_TENSOR_REORDERING_MODE:
+    case CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC:
+      break;
+    default:
+      return true;
+    }
+  return false;
+}
+
 static bool tensor_get(const sdg_shadow_t *shadow, sdg_graph_tensor_t *out) {
 #define GET(name, missing)                                                     \
   integer_get(shadow, CUDNN_ATTR_TENSOR_##name, missing)
@@ -85,6 +107,7 @@ static bool tensor_get(const sdg_shadow_t *shadow, sdg_graph_tensor_t *out) {
       .is_by_value = GET(IS_BY_VALUE, 0) != 0,
       .is_ragged = sdg_shadow_value(
                        shadow, CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC) != NULL,
+      .has_unknown = has_unknown(shadow),
   };
 #undef GET
   return list_get(shadow, CUDNN_ATTR_TENSOR_DIMENSIONS, &out->rank, out->dim) &&

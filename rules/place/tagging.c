@@ -225,7 +225,8 @@ static sdg_status_t operand_place(const sdg_call_t *call, int index,
   if (operand->elem_bytes == 0)
     return sdg_fail(
         SDG_E_TENSOR_TYPE,
-        "%s of %s stores channels as vectors (INT8x4, UINT8x4 or INT8x32)",
+        "%s of %s stores channels as vectors (INT8x4, UINT8x4 or INT8x32), "
+        "has two elements in a byte, or a type that is not known",
         sdg_role_name(operand->role), call->entry_name);
   return operand->is_output || scale || place[0].section != out->section ||
                  sdg_placement_axes(first) != out->axes

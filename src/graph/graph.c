@@ -166,6 +166,11 @@ int sdg_graph_find(const sdg_graph_t *graph, int64_t uid) {
   return -1;
 }
 
+bool sdg_graph_type_is_half(cudnnDataType_t type) {
+  return type == CUDNN_DATA_FP4_E2M1 || type == CUDNN_DATA_INT4 ||
+         type == CUDNN_DATA_UINT4;
+}
+
 size_t sdg_graph_type_bytes(cudnnDataType_t type) {
   switch ((int)type) {
   case CUDNN_DATA_INT8x32:

@@ -30,6 +30,7 @@ typedef struct {
   bool is_virtual;  /* has no memory: exists between two nodes only */
   bool is_by_value; /* the variant pack's pointer is the host's */
   bool is_ragged;
+  bool has_unknown; /* the program set an attribute that is none of these */
 } sdg_graph_tensor_t;
 
 /* `tensor` is an index into the graph's tensors. An attribute that takes
@@ -138,6 +139,8 @@ bool sdg_graph_sort(sdg_graph_t *graph);
 /* Bytes of one element; of a vector in vectorised types, 1 for types smaller
  * than a byte, 0 for an unknown type. */
 size_t sdg_graph_type_bytes(cudnnDataType_t type);
+/* Whether two elements share a byte. */
+bool sdg_graph_type_is_half(cudnnDataType_t type);
 
 /* The index of the tensor with this uid, or -1. */
 int sdg_graph_find(const sdg_graph_t *graph, int64_t uid);

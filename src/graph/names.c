@@ -210,6 +210,33 @@ bool sdg_graph_name_find(sdg_graph_key_type_t type, const char *name,
   return false;
 }
 
+// Whether an attribute of that kind of op has a key, or could be told from the
+// op's extents.
+static bool attribute_is_known(cudnnBackendDescriptorType_t kind,
+                               cudnnBackendAttributeName_t name) {
+  switch ((int)name) {
+  case CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS:
+  case CUDNN_ATTR_POINTWISE_NAN_PROPAGATION:
+  case CUDNN_ATTR_OPERATION_GENSTATS_MODE:
+  case CUDNN_ATTR_OPERATION_MATMUL_IRREGULARLY_STRIDED_BATCH_COUNT:
+    return true;
+  }
+  for (int i = 0; i < sdg_graph_key_count; i++)
+    if (sdg_graph_keys[i].kind == kind && sdg_graph_keys[i].attribute == name)
+      return true;
+  return false;
+}
+
+bool sdg_graph_is_known(const sdg_graph_node_t *node) {
+  for (int i = 0; i < node->operand_count; i++)
+    if (!attribute_is_known(node->kind, node->operand[i].name))
+      return false;
+  for (int i = 0; i < node->parameter_count; i++)
+    if (!attribute_is_known(node->kind, node->parameter[i].name))
+      return false;
+  return true;
+}
+
 cudnnBackendAttributeType_t
 sdg_graph_key_attribute_type(sdg_graph_key_type_t type) {
   switch (type) {

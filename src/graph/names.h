@@ -46,6 +46,11 @@ const char *sdg_graph_name_of(sdg_graph_key_type_t type, int64_t value);
 bool sdg_graph_name_find(sdg_graph_key_type_t type, const char *name,
                          int64_t *out);
 
+/* Whether all operands and parameters of the node are known to sundog: those of
+ * later versions of cuDNN could change what it computes. Of a kind without keys
+ * nothing is known. */
+bool sdg_graph_is_known(const sdg_graph_node_t *node);
+
 /* The type in which the API sets the attribute. */
 cudnnBackendAttributeType_t
 sdg_graph_key_attribute_type(sdg_graph_key_type_t type);

@@ -76,7 +76,10 @@ static sdg_status_t operand_init(const sdg_graph_execution_t *execution,
       .descriptor_at = SDG_NOWHERE,
       .data_at = SDG_NOWHERE,
       .type = (sdg_type_t)tensor->type,
-      .elem_bytes = (int)sdg_graph_type_bytes(tensor->type),
+      // A box of elements that share bytes cannot be copied.
+      .elem_bytes = sdg_graph_type_is_half(tensor->type)
+                        ? 0
+                        : (int)sdg_graph_type_bytes(tensor->type),
       .dims = tensor->rank,
   };
   memcpy(out->extent, tensor->dim, sizeof(int64_t) * (size_t)tensor->rank);

@@ -4,6 +4,7 @@
 
 #include "rules/graph/chain/norm.h"
 #include "rules/graph/chain/pattern.h"
+#include "src/graph/names.h"
 
 // ---- the table -------------------------------------------------------------
 
@@ -220,6 +221,10 @@ static const char *nodes_read(sdg_graph_pattern_t *p, int *out_found) {
     const sdg_graph_node_t *node = &p->graph->node[n];
     int kind = main_of(node);
     p->combines |= sdg_graph_is_sum(node);
+    if ((kind < MAIN_OPS || sdg_graph_is_sum(node) ||
+         node->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) &&
+        !sdg_graph_is_known(node))
+      return "an op with an attribute that is not known";
     if (node->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR &&
         !is_combined(node))
       return "a mean or a norm";

@@ -136,6 +136,8 @@ static const char *tensors_lack(const sdg_graph_pattern_t *p) {
       return "a reordered tensor";
     if (tensor->is_ragged)
       return "a ragged tensor";
+    if (tensor->has_unknown)
+      return "a tensor with an attribute that is not known";
     if (p->tensor_levels[t] == 0)
       return "an op that has nothing to do with the convolution, pooling, "
              "product or norm";

@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "rules/graph/composite/reader.h"
+#include "src/graph/names.h"
 
 // ---- what attention here never has -----------------------------------------
 
 static const char *tensor_lacks(const sdg_graph_tensor_t *tensor) {
   if (tensor->is_ragged)
     return "a ragged tensor";
+  if (tensor->has_unknown)
+    return "a tensor with an attribute that is not known";
   if (tensor->vector_count > 1)
     return "a vectorised tensor";
   switch ((int)tensor->type) {
@@ -123,6 +126,8 @@ static bool all_is_known(sdg_reader_t *r) {
     const sdg_graph_node_t *node = &r->graph->node[n];
     if (!r->taken[n])
       return sdg_reader_lacks(r, left_over(r, node));
+    if (!sdg_graph_is_known(node))
+      return sdg_reader_lacks(r, "an op with an attribute that is not known");
     for (int i = 0; i < node->operand_count; i++) {
       int t = node->operand[i].tensor;
       const sdg_graph_tensor_t *tensor = &r->graph->tensor[t];
