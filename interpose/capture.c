@@ -188,13 +188,14 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   return done;
 }
 
-int sdg_capture_opaque(int entry, const void *handle, const void *caller) {
+int sdg_capture_opaque(int entry, sdg_stream_kind_t kind, const void *stream,
+                       const void *caller) {
   if (sdg_capture_is_foreign(caller))
     return -1;
   int result = -1;
   sdg_memory_access_t memory = {.name = sdg_entry[entry].name,
-                                .stream_kind = SDG_STREAM_CUDNN,
-                                .stream = handle,
+                                .stream_kind = kind,
+                                .stream = stream,
                                 .everything = !sdg_entry[entry].space};
   sdg_capture_enter();
   sdg_inspect_opaque(sdg_entry[entry].name);

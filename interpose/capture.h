@@ -36,9 +36,11 @@ bool sdg_capture(int entry, const void *args, const void *caller,
 bool sdg_capture_watches(void);
 void sdg_capture_after(int status);
 
-/* The same for an entry whose tensors sundog cannot see. Returns the status for
- * the program if the entry is refused, else -1. */
-int sdg_capture_opaque(int entry, const void *handle, const void *caller);
+/* The same for an entry whose tensors sundog cannot see. kind, stream: as in
+ * sdg_memory_access_t. Returns the status for the program if the entry is
+ * refused, else -1. */
+int sdg_capture_opaque(int entry, sdg_stream_kind_t kind, const void *stream,
+                       const void *caller);
 
 /* Whole view: call this before an entry without an op uses device memory. Not
  * 0: the error for the program. */

@@ -89,11 +89,14 @@ def op_probe(e):
 
 
 def opaque_probe(e):
+    given = e.of_kind('stream')
     handle = e.of_kind('handle')
+    kind, stream = ('GIVEN', given[0].name) if given else (
+        'CUDNN', handle[0].name)
     return [f'static {begins("probe", e)}',
             f'  int result = sdg_capture_opaque(SDG_ENTRY_{e.name}, '
-            f'{handle[0].name if handle else "NULL"},',
-            f'                                  {CALLER});',
+            f'SDG_STREAM_{kind},',
+            f'                                  {stream}, {CALLER});',
             '  if (result >= 0)',
             f'    return ({e.ctype})result;',
             f'  TAIL return {real(e)};', '}', '']

@@ -277,7 +277,7 @@ int sdg_capture_execute(int entry, cudnnHandle_t handle,
   if (sdg_capture_is_foreign(caller))
     return -1;
   if (!executes && (!sdg_job_asked() || !sdg_setup_in_pieces()))
-    return sdg_capture_opaque(entry, handle, caller);
+    return sdg_capture_opaque(entry, SDG_STREAM_CUDNN, handle, caller);
   sdg_capture_enter();
   bool known = sdg_shadow_use(plan, pack, &execution);
   const char *missing =

@@ -123,8 +123,14 @@ void sdg_registry_finish(void) {
 sdg_verdict_t sdg_registry_opaque(const char *entry_name, bool space,
                                   const sdg_memory_access_t *memory,
                                   int *out_result) {
-  (void)entry_name, (void)space, (void)memory, (void)out_result;
-  return SDG_VERDICT_PASS;
+  (void)space;
+  if (!setting("SDG_DOUBLE_OPAQUE")[0])
+    return SDG_VERDICT_PASS;
+  printf("opaque %s on %s %p\n", entry_name,
+         memory->stream_kind == SDG_STREAM_GIVEN ? "stream" : "handle's stream",
+         memory->stream);
+  *out_result = atoi(setting("SDG_DOUBLE_OPAQUE"));
+  return SDG_VERDICT_DONE;
 }
 
 atomic_int sdg_hint_count;

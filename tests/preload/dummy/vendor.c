@@ -42,6 +42,22 @@ cudnnStatus_t cudnnSetLRNDescriptor(cudnnLRNDescriptor_t normDesc,
   return CUDNN_STATUS_SUCCESS;
 }
 
+// An op of cuDNN 9.22, of no descriptors; headers before it do not declare it.
+cudnnStatus_t cudnnCausalConv1dForward(cudaStream_t stream, const void *x,
+                                       const void *weight, const void *bias,
+                                       void *y, int batch, int dim, int seqLen,
+                                       int kernelSize, cudnnDataType_t dataType,
+                                       int activation);
+cudnnStatus_t cudnnCausalConv1dForward(cudaStream_t stream, const void *x,
+                                       const void *weight, const void *bias,
+                                       void *y, int batch, int dim, int seqLen,
+                                       int kernelSize, cudnnDataType_t dataType,
+                                       int activation) {
+  printf("causal %p %p %p %p %p %d %d %d %d %d %d\n", (void *)stream, x, weight,
+         bias, y, batch, dim, seqLen, kernelSize, (int)dataType, activation);
+  return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t cudnnSetAttnDescriptor(
     cudnnAttnDescriptor_t attnDesc, unsigned attnMode, int nHeads,
     double smScaler, cudnnDataType_t dataType, cudnnDataType_t computePrec,
