@@ -44,6 +44,7 @@ static _Atomic(uint64_t) written_ns; // when the buffer was written last
 static atomic_bool is_full; // SUNDOG_RECORD_MAX is reached
 
 static _Thread_local int used;
+static _Thread_local bool captured;
 static _Thread_local int last;  // what the call before used
 static _Thread_local int cause; // the plan whose call causes transfers
 static _Thread_local sdg_run_mark_t begun; // this thread's call
@@ -370,6 +371,10 @@ void sdg_run_record_use(int plan) {
   used = plan;
 }
 
+void sdg_run_record_captured(void) {
+  captured = true;
+}
+
 // Puts "NAME":NUMBER after a comma.
 static char *member_put(char *out, const char *name, int64_t number) {
   out = sdg_json_put(out, ",\"");
@@ -442,7 +447,9 @@ void sdg_run_record_call(const sdg_call_t *call, bool failed) {
   enum { ENTRY_BYTES = 512 };
   const char *entry = call->entry_name;
   int plan = used;
+  bool moves_later = captured;
   used = 0;
+  captured = false;
   last = failed ? 0 : plan;
   if (!is_wanted())
     return;
@@ -464,6 +471,8 @@ void sdg_run_record_call(const sdg_call_t *call, bool failed) {
   end = member_put(end, "y", address_of(call, true));
   if (plan)
     end = member_put(end, "by", plan);
+  if (moves_later)
+    end = sdg_json_put(end, ",\"captured\":true");
   if (failed) {
     failure_write(line, (int)(end - line));
     return;

@@ -20,6 +20,8 @@ int sdg_run_record_plan(const sdg_call_t *call, const sdg_tagging_t *tagging,
 void sdg_run_record_begin(void);
 /* This thread's call uses that plan. */
 void sdg_run_record_use(int plan);
+/* This thread's call is captured into a graph: it moves nothing now. */
+void sdg_run_record_captured(void);
 /* This thread's call ends: writes a line {"call":...} with when it began, how
  * long it took the host, the bytes of its plan, and the plan that was used
  * since its beginning or, if it failed, the last error; where its first output

@@ -180,6 +180,7 @@ static room_t *room_take(unsigned long long capture, cudaGraph_t graph) {
   room->shown.hash = 0;
   room->shown.begun = false;
   room->shown.outputs = 0;
+  room->shown.rows = 0;
   atomic_store(&room->announced, 0);
   atomic_store(&room->unused, false);
   return room;
@@ -299,8 +300,23 @@ sdg_status_t sdg_graph_room_memory(sdg_graph_room_t *shown, size_t bytes,
   return SDG_OK;
 }
 
-void sdg_graph_room_call(sdg_graph_room_t *room, uint32_t hash) {
+sdg_status_t sdg_graph_room_call(sdg_graph_room_t *room, uint32_t hash,
+                                 sdg_report_row_t *row,
+                                 const sdg_plan_t *plan) {
+  int at = 0;
   room->hash = (room->hash ^ hash) * 16777619u + 1;
+  while (at < room->rows && room->moves[at].row != row)
+    at++;
+  if (at == room->rows) {
+    sdg_report_moves_t *grown =
+        realloc(room->moves, ((size_t)at + 1) * sizeof *room->moves);
+    if (!grown)
+      return sdg_fail(SDG_E_NO_MEMORY, "a captured call");
+    room->moves = grown;
+    grown[room->rows++] = (sdg_report_moves_t){.row = row};
+  }
+  sdg_report_moves_add(&room->moves[at], plan);
+  return SDG_OK;
 }
 
 sdg_status_t sdg_graph_room_output(sdg_graph_room_t *room,

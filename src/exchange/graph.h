@@ -13,6 +13,7 @@
 
 #include "src/base/status.h"
 #include "src/exchange/lanes.h"
+#include "src/observe/report.h"
 
 /* Memory that a captured call writes, and what is known of it then
  * (src/geometry/hint.h). */
@@ -33,6 +34,8 @@ typedef struct sdg_graph_room {
   bool begun;                 /* lanes.done was recorded in this capture */
   sdg_graph_output_t *output; /* `outputs` of them */
   int outputs;
+  sdg_report_moves_t *moves; /* `rows` of them */
+  int rows;
 } sdg_graph_room_t;
 
 /* True once any tagged call was captured. */
@@ -48,8 +51,11 @@ sdg_status_t sdg_graph_room_get(cudaStream_t stream,
  * bytes. SDG_E_DEVICE_MEMORY. */
 sdg_status_t sdg_graph_room_memory(sdg_graph_room_t *room, size_t bytes,
                                    void **out) SDG_MUST_CHECK;
-/* Adds a call, and an output of it. */
-void sdg_graph_room_call(sdg_graph_room_t *room, uint32_t hash);
+/* Adds a call, counted in `row` or NULL, which moves what its plan says at each
+ * launch; and an output of it. SDG_E_NO_MEMORY. */
+sdg_status_t sdg_graph_room_call(sdg_graph_room_t *room, uint32_t hash,
+                                 sdg_report_row_t *row,
+                                 const sdg_plan_t *plan) SDG_MUST_CHECK;
 sdg_status_t
 sdg_graph_room_output(sdg_graph_room_t *room,
                       const sdg_graph_output_t *output) SDG_MUST_CHECK;

@@ -131,6 +131,34 @@ void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan) {
   sdg_report_copied(row, plan);
 }
 
+void sdg_report_moves_add(sdg_report_moves_t *io, const sdg_plan_t *plan) {
+  io->calls++;
+  io->received_bytes += plan->received_bytes;
+  io->sum_bytes += plan->sum_bytes;
+  for (int i = 0; i < SDG_AXES_MAX; i++)
+    io->axis_bytes[i] += plan->axis_bytes[i];
+  for (int i = 0; i < SDG_COPY_COUNT; i++)
+    io->copied_bytes[i] += plan->copied_bytes[i];
+}
+
+void sdg_report_launched(const sdg_report_moves_t *moves) {
+  const sdg_report_row_t *captured = moves->row;
+  sdg_report_row_t *row =
+      captured ? sdg_report_find(captured->entry, captured->section, "replay")
+               : NULL;
+  if (!row)
+    return;
+  row->family = captured->family;
+  add(&row->count, moves->calls);
+  add(&row->received_bytes, moves->received_bytes);
+  add(&row->sum_bytes, moves->sum_bytes);
+  sdg_live_received(moves->received_bytes);
+  for (int i = 0; i < SDG_AXES_MAX; i++)
+    add(&row->axis_bytes[i], moves->axis_bytes[i]);
+  for (int i = 0; i < SDG_COPY_COUNT; i++)
+    add(&row->copied_bytes[i], moves->copied_bytes[i]);
+}
+
 void sdg_report_update(sdg_report_row_t *row) {
   if (row)
     add(&row->count, 1);

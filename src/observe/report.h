@@ -30,6 +30,16 @@ void sdg_report_update(sdg_report_row_t *row);
  * what it receives; what it copies. row may be NULL. */
 void sdg_report_moved(sdg_report_row_t *row, const sdg_plan_t *plan);
 void sdg_report_received(sdg_report_row_t *row, const sdg_plan_t *plan);
+/* What captured calls of a row move at each launch of their graph. */
+typedef struct sdg_report_moves {
+  sdg_report_row_t *row; /* or NULL */
+  int64_t calls, received_bytes, sum_bytes;
+  int64_t axis_bytes[SDG_AXES_MAX], copied_bytes[SDG_COPY_COUNT];
+} sdg_report_moves_t;
+void sdg_report_moves_add(sdg_report_moves_t *io, const sdg_plan_t *plan);
+/* Counts calls that a launch makes, and what they move, in a row of their own,
+ * whose strategy is "replay". */
+void sdg_report_launched(const sdg_report_moves_t *moves);
 /* Adds only the bytes of its reductions. */
 void sdg_report_summed(sdg_report_row_t *row, const sdg_plan_t *plan);
 void sdg_report_copied(sdg_report_row_t *row, const sdg_plan_t *plan);

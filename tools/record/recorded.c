@@ -93,6 +93,7 @@ static sdg_status_t call_take(recorded_t *run, recorded_rank_t *rank,
       .thread = (int)recorded_number(line, "thread"),
       .plan = (int)recorded_number(line, "by"),
       .failed = json_object_get(line, "failed") != NULL,
+      .captured = json_is_true(json_object_get(line, "captured")),
       .at_ns = recorded_number(line, "at") + rank->shift_ns,
       .took_ns = recorded_number(line, "took"),
       .agreed_ns = recorded_number(line, "agreed"),
@@ -183,7 +184,7 @@ static sdg_status_t plans_join(recorded_t *run, recorded_rank_t *rank) {
                                           sizeof key, by_number)
                                 : NULL;
     call->plan = plan ? (int)(plan - rank->plan) : -1;
-    if (plan && !call->failed && call->number)
+    if (plan && !call->failed && !call->captured && call->number)
       plan->calls++;
     if (call->kind >= 0)
       continue;

@@ -23,6 +23,7 @@ typedef struct recorded_call {
              * of the call that caused it: in full, or with a result that was
              * completed at once */
   bool failed;
+  bool captured;          /* into a CUDA graph: it moved nothing itself */
   int64_t at_ns, took_ns; /* on the host */
   int64_t agreed_ns;      /* the part of it that waited for other ranks */
   int64_t received_bytes, sum_bytes, copied_bytes;

@@ -65,10 +65,12 @@ static bool runs_differ(const recorded_rank_t *a, const recorded_rank_t *b) {
                 option_of(b, "SUNDOG_RENDEZVOUS")) != 0;
 }
 
-// Queries that are answered from a plan, and transfers for other calls, which
-// have no section, are counted, and have no line of their own.
+// Queries that are answered from a plan, calls that launches of graphs make,
+// and transfers for other calls, which have no section, are counted, and have
+// no line of their own.
 static bool has_line(const char *rule, const char *strategy) {
-  return strcmp(rule, "-") != 0 && strcmp(strategy, "query") != 0;
+  return strcmp(rule, "-") != 0 && strcmp(strategy, "query") != 0 &&
+         strcmp(strategy, "replay") != 0;
 }
 
 // Whether the totals count a call under a section. One that fails is counted if

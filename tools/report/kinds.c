@@ -60,7 +60,7 @@ static void call_add(kind_all_t *all, const recorded_rank_t *rank,
   all->spent_ns += spent_of(call);
   if (!plan || plan->formula_bytes < 0)
     all->formula_bytes = -1;
-  else if (all->formula_bytes >= 0)
+  else if (all->formula_bytes >= 0 && !call->captured)
     all->formula_bytes += plan->formula_bytes;
   if (plan && all->plan != plan->line) {
     all->plan = plan->line;

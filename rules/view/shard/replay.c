@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/observe/run_record.h"
 #include "rules/reuse/prefetch.h"
 #include "rules/step/divergence.h"
 #include "rules/step/step.h"
@@ -128,14 +129,17 @@ sdg_status_t sdg_replay_record(sdg_call_t *call, sdg_plan_entry_t *entry,
                                  "%s: another thread has captured tagged calls "
                                  "into the same graph",
                                  call->entry_name));
-  sdg_report_count(entry->row, entry->plan);
+  // It moves nothing now, but at each launch.
+  sdg_report_count(entry->row, NULL);
+  sdg_run_record_captured();
   SDG_TRY(
       sdg_step_run_how(call, entry, stream, &(sdg_exec_how_t){.room = room}));
   if (call->result)
     return SDG_OK;
   // The op's number, too: graphs of equal calls are not the same.
-  sdg_graph_room_call(room, entry->hash ^
-                                sdg_divergence_fold(sdg_divergence_tensor(0)));
+  SDG_TRY(sdg_graph_room_call(
+      room, entry->hash ^ sdg_divergence_fold(sdg_divergence_tensor(0)),
+      entry->row, entry->plan));
   return outputs_add(call, entry, room);
 }
 
@@ -211,6 +215,8 @@ static sdg_status_t launch_end(const sdg_graph_use_t *use, bool good) {
   if (status == SDG_OK)
     status = sdg_lanes_precede(use->stream);
   sdg_report_count(sdg_report_find(use->entry_name, "-", "replay"), NULL);
+  for (int i = 0; good && room && i < room->rows; i++)
+    sdg_report_launched(&room->moves[i]);
   return status == SDG_OK ? SDG_OK : sdg_job_fail(status);
 }
 

@@ -20,6 +20,7 @@
  *   m                   softmax over channels
  *   h                   a copy of what is there to the host
  *   b                   from here on backward: gradients of all convolutions
+ *   g                   all steps but the first are launches of a CUDA graph
  * The image has two channels. Each step computes all layers anew. OUT becomes
  * the last layer's result as .npy: this process's piece. */
 #include <cuda_runtime_api.h>
@@ -314,6 +315,30 @@ static void layer_backward(const layer_t *l, int first) {
                                      work_bytes, &zero, l->x.desc, l->x.grad));
 }
 
+static void step_run(const layer_t *layer, int layers, int backward) {
+  for (int i = 0; i < layers; i++)
+    layer_forward(&layer[i]);
+  for (int i = layers - 1; i >= 0 && backward; i--)
+    layer_backward(&layer[i], i == 0);
+}
+
+// Runs a step, and the others as launches of what it captures of a second one.
+static void steps_launch(const layer_t *layer, int layers, int backward,
+                         int steps) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  TRY(cudaStreamCreate(&stream));
+  TRY(cudnnSetStream(cudnn, stream));
+  step_run(layer, layers, backward);
+  TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  step_run(layer, layers, backward);
+  TRY(cudaStreamEndCapture(stream, &graph));
+  TRY(cudaGraphInstantiate(&exec, graph, 0));
+  for (int step = 1; step < steps; step++)
+    TRY(cudaGraphLaunch(exec, stream));
+}
+
 static void npy_save(const char *path, const tensor_t *t) {
   FILE *file = fopen(path, "wb");
   float *host = malloc(count_of(t) * sizeof *host);
@@ -338,7 +363,7 @@ static void npy_save(const char *path, const tensor_t *t) {
 
 int main(int argc, char **argv) {
   static layer_t layer[LAYERS];
-  int row[2], column[2], layers = 0, backward = 0;
+  int row[2], column[2], layers = 0, backward = 0, graph = 0;
   if (argc < 6 || argc - 5 > LAYERS ||
       sscanf(argv[3], "%d:%d", &row[0], &row[1]) != 2 ||
       sscanf(argv[4], "%d:%d", &column[0], &column[1]) != 2)
@@ -362,6 +387,10 @@ int main(int argc, char **argv) {
       backward = 1;
       continue;
     }
+    if (*argv[i] == 'g') {
+      graph = 1;
+      continue;
+    }
     l->kind = *argv[i];
     l->numbers = sscanf(argv[i] + 1, ":%d:%d:%d:%d:%d", &n[0], &n[1], &n[2],
                         &n[3], &n[4]);
@@ -371,12 +400,10 @@ int main(int argc, char **argv) {
     layers++;
   }
   image_fill(&first_x, row[0], column[0]);
-  for (int step = 0; step < atoi(argv[2]); step++) {
-    for (int i = 0; i < layers; i++)
-      layer_forward(&layer[i]);
-    for (int i = layers - 1; i >= 0 && backward; i--)
-      layer_backward(&layer[i], i == 0);
-  }
+  if (graph)
+    steps_launch(layer, layers, backward, atoi(argv[2]));
+  for (int step = 0; step < atoi(argv[2]) && !graph; step++)
+    step_run(layer, layers, backward);
   TRY(cudaDeviceSynchronize());
   npy_save(argv[1], &x);
   return EXIT_SUCCESS;

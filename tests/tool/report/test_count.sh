@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154,SC2317,SC1091,SC2086 # harness.sh; words
 . "$(dirname "$0")/../harness.sh"
 here=$(realpath -s "$(dirname "$0")") host=$(dirname "$(realpath "$3")")
-clients=$(realpath "$4") cuda=$5 counting=$(realpath "$6")
+clients=$(realpath "$4") cuda=$5 counting=$(realpath "$6") chain=$(realpath "$7")
 bathymetry=$(realpath "$here/../../clients/bathymetry.npy")
 examples=$(realpath "$here/../../../examples")
 export OMP_NUM_THREADS=1 COUNTED_NCCL="$host/libnccl.so.2"
@@ -130,8 +130,39 @@ functions_of_a_solver() {
   counted 3 1 --view shard --rules "$examples/shallow.rules" -- \
     ./shallow 'h.{rank}.npy' 'end.{rank}.npy' 20
 }
+launches_of_a_graph_move_what_its_calls_move() {
+  # shellcheck disable=SC2016 # words of a shell
+  printf '#!/bin/sh
+rows=$(echo 0:7 7:11 11:17 | cut -d " " -f $(($SUNDOG_RANK + 1)))
+exec "$0.chain" out.$SUNDOG_RANK.npy 11 $rows 0:12 "$@"\n' >step
+  chmod +x step
+  cp "$chain" step.chain
+  counted 3 1 --split H --view shard -- ./step c:2:3:3 c:3:5:5 b
+  mv run.json called.json
+  COUNTED_FOLDER=$PWD run 0 "$sundog" run -n 3 --device host --record kept \
+    --split H --view shard -- ./step c:2:3:3 c:3:5:5 b g
+  run 0 "$sundog" report kept --json -o run.json
+  python3 - <<'PY'
+import json
+called, run = (json.load(open(name)) for name in ("called.json", "run.json"))
+assert not run["facts"]["warnings"], run["facts"]["warnings"]
+assert run["received"] == called["received"], (run["received"], called["received"])
+for a, b in zip(called["ranks"], run["ranks"]):
+    for key in "received_bytes", "sum_bytes":
+        assert a[key] == b[key] > 0, (a, b)
+# Each step has five calls; the captured step moves nothing itself.
+kinds = [k for k in run["kinds"] if k["rule"] != "-" and k["strategy"] != "query"]
+replays = [k for k in kinds if k["strategy"] == "replay"]
+assert sum(k["all_calls"] for k in kinds) == 3 * 5 * 12, kinds
+assert sum(k["all_calls"] for k in replays) == 3 * 5 * 10, kinds
+formulas = [k for k in kinds if k["formula_bytes"] is not None]
+assert len(formulas) == 2
+for kind in formulas:
+    assert kind["formula_bytes"] == kind["received_bytes"] > 0, kind
+PY
+}
 
 cases a_solver_in_uneven_pieces a_solver_on_a_mesh a_solver_in_the_whole_view \
   training_in_the_whole_view values_that_the_host_reads \
   products_and_attention_of_a_transformer attention_in_each_way \
-  functions_of_a_solver
+  functions_of_a_solver launches_of_a_graph_move_what_its_calls_move
