@@ -143,14 +143,21 @@ static void row_add(struct libscols_table *table, const char *name,
     change_set(line, 3, a, b);
 }
 
+// On average, of the ranks that have times of their streams, if any have.
 static double wait_share(const json_t *report) {
-  const json_t *ranks = json_object_get(report, "ranks");
   size_t index;
   json_t *rank;
-  double sum = 0;
-  json_array_foreach(ranks, index, rank) sum +=
-      json_number_value(json_object_get(rank, "wait_share"));
-  return index ? sum / (double)index : 0;
+  int all = 0, timed = 0;
+  double sum = 0, timed_sum = 0;
+  json_array_foreach(json_object_get(report, "ranks"), index, rank) {
+    double share = json_number_value(json_object_get(rank, "wait_share"));
+    bool has_times = json_integer_value(json_object_get(rank, "device_ns")) > 0;
+    all++;
+    sum += share;
+    timed += has_times;
+    timed_sum += has_times ? share : 0;
+  }
+  return timed ? timed_sum / timed : all ? sum / all : 0;
 }
 
 static double ranks_sum(const json_t *report, const char *name) {

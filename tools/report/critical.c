@@ -81,20 +81,19 @@ static int last_at(const lane_t *lane, int lanes, int64_t number, int rank,
   return last;
 }
 
+// Returns the rank, and its call, that end last: a stream may still work at an
+// earlier call when a later one has ended on the host.
 static int last_of_all(const lane_t *lane, int lanes, int64_t *out_number) {
   int last = -1;
   int64_t end_ns = INT64_MIN;
   for (int r = 0; r < lanes; r++)
     for (int64_t n = lane[r].calls; n > 0; n--) {
       const recorded_call_t *call = lane[r].call[n];
-      if (!call)
+      if (!call || end_of(call) <= end_ns)
         continue;
-      if (end_of(call) > end_ns) {
-        end_ns = end_of(call);
-        last = r;
-        *out_number = n;
-      }
-      break;
+      end_ns = end_of(call);
+      last = r;
+      *out_number = n;
     }
   return last;
 }

@@ -250,7 +250,7 @@ static json_t *warnings_make(const recorded_t *run, json_t *faults) {
            rank->rank, rank->calls);
     int64_t in_full = recorded_number(rank->totals, "in_full"),
             matched = recorded_number(rank->totals, "matched");
-    if (in_full)
+    if (in_full && run->ranks > 1)
       warn(warnings,
            "%" PRId64 " of %" PRId64
            " calls ran in full on every rank (whole view)",

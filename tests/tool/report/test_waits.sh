@@ -29,7 +29,7 @@ class Rank:
     # Phases: 0 a call on the device, 1 the real function, 5 the stream waits.
     def time(self, number, phase, at, took, thread=0):
         self.times.append([thread, number, phase, BEGIN + 1000 * at, 1000 * took])
-    def write(self, full=False, totals=None):
+    def write(self, full=False, totals=None, in_full=0):
         lines = [self.facts, self.plan] + self.calls + [{"full": True}] * full
         with open(f"kept/rank-{self.rank}", "w") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
@@ -40,7 +40,7 @@ class Rank:
                "wait_ns": 0, "axes": {}, "copies": {}}
         with open(f"kept/totals-{self.rank}.json", "w") as file:
             json.dump({"rank": self.rank, "pid": 100 + self.rank, "matched": 1,
-                       "refused": 0, "in_full": 0, "libraries": [],
+                       "refused": 0, "in_full": in_full, "libraries": [],
                        "calls": [dict(row, **(totals or {}))]}, file)
 PY
 # written: makes a record by the Python code on stdin, and run.json of it.
@@ -118,6 +118,23 @@ assert path["rank_ns"] == [5110000, 0], path
 assert path["segments"] == [[0, 0, 5110000]], path
 PY
 }
+the_critical_path_ends_where_the_run_ends() {
+  written <<'PY'
+# The last call ends on the host long before the stream has done the first.
+a, b = Rank(0, 2), Rank(1, 2)
+a.call(1, 0, 10)
+a.time(1, 0, 10, 5000)
+b.call(1, 0, 20)
+for rank in a, b:
+    rank.call(2, 30, 10 if rank is a else 20)
+    rank.write()
+PY
+  python3 - <<'PY'
+import json
+path = json.load(open("run.json"))["critical"]
+assert path["segments"] == [[0, 0, 5010000]], path
+PY
+}
 a_path_of_many_turns_is_drawn_from_end_to_end() {
   written <<'PY'
 # The ranks come late in turns: 30000 times.
@@ -173,6 +190,8 @@ run = json.load(open("run.json"))
 assert run["slowest"] is None, run["slowest"]
 assert run["facts"]["warnings"] == ["rank 1 left no times of its streams"]
 PY
+  run 0 "$sundog" compare kept kept
+  grep -Eq '^waiting +90 % +90 % *$' out
 }
 waits_of_kinds_are_those_of_ranks() {
   written <<'PY'
@@ -209,6 +228,22 @@ assert run["facts"]["faults"] == [], run["facts"]
 assert run["facts"]["warnings"] == [
     "a call of rank 0 failed: f", "a call of rank 1 failed: f"], run["facts"]
 PY
+}
+a_rank_alone_is_not_warned_of_calls_in_full() {
+  local size
+  for size in 1 2; do
+    written <<PY
+ranks = [Rank(r, $size) for r in range($size)]
+for rank in ranks:
+    rank.call(1, 0, 100)
+    rank.write(in_full=1)
+PY
+    python3 - $size <<'PY'
+import json, sys
+warnings = json.load(open("run.json"))["facts"]["warnings"]
+assert len(warnings) == (sys.argv[1] == "2"), warnings
+PY
+  done
 }
 events_of_a_track_lie_in_each_other_or_apart() {
   written <<'PY'
@@ -253,6 +288,8 @@ PY
 cases waits_of_host_and_stream_count_once \
   the_critical_path_follows_ranks_that_come_late \
   a_host_that_waits_beside_a_busy_stream_delays_nothing \
+  the_critical_path_ends_where_the_run_ends \
   a_path_of_many_turns_is_drawn_from_end_to_end long_waits_are_in_seconds \
   a_rank_without_times_is_not_called_slow waits_of_kinds_are_those_of_ranks \
-  a_call_that_failed_is_not_missing events_of_a_track_lie_in_each_other_or_apart
+  a_call_that_failed_is_not_missing a_rank_alone_is_not_warned_of_calls_in_full \
+  events_of_a_track_lie_in_each_other_or_apart
