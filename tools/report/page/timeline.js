@@ -183,7 +183,9 @@ function labelsDraw(width, x0) {
 function draw() {
   pending = false;
   const width = canvas.clientWidth, height = head + rows.length * rowHeight;
-  const dots = devicePixelRatio || 1;
+  // Browsers draw nothing on a canvas that is larger.
+  const dots = Math.min(devicePixelRatio || 1, 32000 / height,
+    Math.sqrt(16e6 / Math.max(1, width * height)));
   canvas.style.height = height + "px";
   if (canvas.width !== Math.round(width * dots) || canvas.height !== Math.round(height * dots)) {
     canvas.width = Math.round(width * dots);
