@@ -441,6 +441,19 @@ assert sorted(p["extent"][2] for p in pieces) == [121, 121, 122], pieces
 PY
   done
 }
+parts_are_those_of_the_input() {
+  view=shard ranks=2 dim=H words=(--split H)
+  layers 40 96 100 t:2:2 c:4:3:3 c:3:3:3:2 p:2
+  # The first layer makes two rows of each, the third one makes one of two.
+  for try in 1 2 3 4 5 6 7 8; do
+    dim=H parts=80,16
+    recorded before
+    ! follow before.json parts || break
+  done
+  [ $parts = 48,48 ] || [ $parts = even ]
+  recorded after
+  run 0 "$sundog" diff --rounding before.npy after.npy
+}
 # slowed NAME RANK FACTOR: as if the rank's device took so many times as long.
 slowed() {
   awk -F, -v OFS=, -v by=$3 '$3 == 1 { $5 = int($5 * by) "]" } { print }' \
@@ -673,7 +686,8 @@ cases another_axis_moves_what_is_predicted \
   fewer_ranks_move_what_is_predicted fewer_ranks_have_another_mesh \
   one_rank_is_faster_than_several_that_wait waits_of_a_busy_rank_are_not_idle \
   one_rank_alone_needs_no_other_axis \
-  even_parts_compute_less_at_once even_parts_replace_those_of_the_rules \
+  even_parts_compute_less_at_once parts_are_those_of_the_input \
+  even_parts_replace_those_of_the_rules \
   a_slow_rank_gets_a_smaller_part parts_by_speed_are_faster \
   what_cannot_be_done_together_is_said equal_ranks_are_not_slow \
   a_promise_saves_what_is_predicted \

@@ -142,6 +142,41 @@ static bool parts_make(balance_t *b) {
   return true;
 }
 
+// The extent of what the program cuts, or reads from a file: of the first
+// tensor that it uses.
+static int64_t input_of(const cut_t *cut) {
+  const recorded_rank_t *rank = &cut->run->rank[0];
+  for (int i = 0; i < rank->plans; i++) {
+    const json_t *plan = rank->plan[i].line;
+    size_t index;
+    json_t *operand;
+    json_array_foreach(json_object_get(plan, "operands"), index, operand) {
+      int dim = cut_dim(operand, cut->dim);
+      if (json_object_get(plan, "strategy") && dim >= 0 &&
+          is_cut(operand, dim) &&
+          !json_is_true(json_object_get(operand, "output")))
+        return cut_item(operand, "whole", dim);
+    }
+  }
+  return 0;
+}
+
+// Counts in the input's elements. 648 rows are made of 108: parts of 324 are 54
+// of the input.
+static bool input_count(balance_t *b) {
+  int64_t input = input_of(b->cut);
+  if (input <= 0 || b->whole % input != 0)
+    return false;
+  int64_t times = b->whole / input;
+  for (int r = 0; r < b->cut->run->found; r++) {
+    b->own[r] /= times;
+    b->then[r] /= times;
+  }
+  b->whole = input;
+  b->grain /= times;
+  return true;
+}
+
 static void times_find(balance_t *b) {
   b->now_ns = b->then_ns = 0;
   for (int r = 0; r < b->cut->run->found; r++) {
@@ -280,7 +315,7 @@ void advise_parts(const recorded_t *run, json_t *list) {
   if (!cut_find(run, &cut) || !is_known(cut.dim) ||
       !speed_find(&cut, &b.speed) || !parts_read(&b) ||
       (!cut.shard && b.grain > 1) || !place_find_all(run, &place) ||
-      !parts_make(&b))
+      !parts_make(&b) || !input_count(&b))
     return;
   bool even = b.speed.slow + b.speed.fast == 0;
   int64_t now = b.own[largest_of(&b)], then = b.then[largest_of(&b)];
