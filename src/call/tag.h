@@ -17,7 +17,7 @@
 #include "src/base/status.h"
 #include "src/call/call.h"
 
-enum { SDG_TAG_FAMILY_BITS = 22 };
+enum { SDG_TAG_FAMILY_BITS = 24 };
 _Static_assert((int)SDG_FAMILY_COUNT <= (int)SDG_TAG_FAMILY_BITS,
                "a family is one bit of a cell's word");
 
