@@ -341,32 +341,6 @@ sdg_status_t sdg_drafts_close(sdg_drafts_t *drafts, sdg_status_t status,
   return status;
 }
 
-static uint64_t text_hash(uint64_t hash, int key, const char *text) {
-  return text ? sdg_hash_text(sdg_hash_word(hash, (uint64_t)key), text) : hash;
-}
-
-static uint64_t rules_digest(const sdg_drafts_t *drafts,
-                             const sdg_options_t *options) {
-  const char *const texts[] = {drafts->mesh,   drafts->same,  options->mesh,
-                               options->parts, options->wrap, options->window};
-  uint64_t hash = SDG_HASH_SEED;
-  for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++)
-    hash = text_hash(hash, i, texts[i]);
-  hash = sdg_hash_word(hash, (uint64_t)options->view);
-  hash = sdg_hash_word(hash, (uint64_t)options->piece_values);
-  for (int i = 0; i < drafts->count; i++) {
-    const sdg_draft_t *draft = &drafts->draft[i];
-    hash = sdg_hash_word(hash, draft->section.is_local);
-    for (int key = 0; key < SDG_KEY_COUNT; key++)
-      if (key != SDG_KEY_STRATEGY)
-        hash = text_hash(hash, key, draft->value[key]);
-  }
-  for (int f = 0; f < drafts->functions; f++)
-    for (int key = 0; key < SDG_FUNCTION_KEY_COUNT; key++)
-      hash = text_hash(hash, key, drafts->function[f].value[key]);
-  return hash;
-}
-
 sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
                             sdg_rules_t *out_rules) {
   sdg_drafts_t drafts;
@@ -379,7 +353,8 @@ sdg_status_t sdg_rules_load(const sdg_options_t *options, int ranks,
     status = sdg_drafts_function(&drafts, f, &rules);
   if (status == SDG_OK)
     status = sdg_drafts_check(&drafts, options, &rules);
-  rules.digest = rules_digest(&drafts, options);
+  if (status == SDG_OK)
+    rules.digest = sdg_drafts_digest(&drafts, options, &rules);
   return sdg_drafts_close(&drafts, status, &rules, out_rules);
 }
 

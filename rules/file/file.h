@@ -145,9 +145,9 @@ typedef struct sdg_rules {
   sdg_section_t *section; /* owned */
   int functions;
   struct sdg_function *function; /* rules/file/function/function.h; owned */
-  uint64_t digest; /* of what has to be alike on all ranks: all but comments,
-                      names of sections, and the strategy, which ranks agree on
-                      in each call */
+  uint64_t digest; /* of what has to be alike on all ranks: all but names of
+                      sections, file names of libraries, and the strategy,
+                      which ranks agree on in each call */
 } sdg_rules_t;
 
 /* Reads the rules that the options ask for (sdg_options_asked), for a job of

@@ -74,6 +74,10 @@ sdg_status_t sdg_drafts_function(const sdg_drafts_t *drafts, int index,
 sdg_status_t sdg_drafts_check(const sdg_drafts_t *drafts,
                               const sdg_options_t *options,
                               sdg_rules_t *rules) SDG_MUST_CHECK;
+/* The number of what they say: rules->digest. The sections have been parsed. */
+uint64_t sdg_drafts_digest(const sdg_drafts_t *drafts,
+                           const sdg_options_t *options,
+                           const sdg_rules_t *rules);
 /* Frees the drafts. Moves their sections to the result or, if `status` is a
  * fault, frees them too and returns it. */
 sdg_status_t sdg_drafts_close(sdg_drafts_t *drafts, sdg_status_t status,

@@ -86,6 +86,11 @@ ranks_with_other_rules_are_refused() {
     says err0 'rank 0 and rank 1 were given different rules'
     says err1 SDG-301
   done
+  printf '[extents]\nrows = %d\n[shard a]\nmatch = N C H>=rows W\nsplit = H\n' \
+    8 >a.ini
+  sed 's/8/800/' a.ini >b.ini
+  two_ranks 1 '--rules a.ini' '--rules b.ini'
+  says err0 'rank 0 and rank 1 were given different rules'
   # Where a comment or the strategy differs, the rules are the same.
   printf '[shard a]\nmatch = N C H W\nsplit = H\n' >a.ini
   printf '# a comment\n[shard b]\n\nmatch=N C H W\nsplit=H\nstrategy=extend' >b.ini
