@@ -59,11 +59,31 @@ static bool uid_get(const sdg_json_t *name, int64_t *out) {
 
 // ---- tensors ---------------------------------------------------------------
 
+// A later cuDNN may write more, which could change what is computed.
+static bool tensor_is_known(const sdg_json_t *object) {
+  static const char *const known[] = {"name",      "dataType",     "dim",
+                                      "stride",    "ptrAlignment", "vectDim",
+                                      "vectCount", "isVirtual",    "isByValue",
+                                      "isRagged",  "reordering"};
+  for (const sdg_json_t *member = object->first; member;
+       member = member->next) {
+    size_t i = 0;
+    while (i < sizeof known / sizeof *known &&
+           strcmp(member->key, known[i]) != 0)
+      i++;
+    if (i == sizeof known / sizeof *known)
+      return false;
+  }
+  return true;
+}
+
 static bool tensor_read(const sdg_json_t *object, sdg_graph_tensor_t *out) {
   int strides;
   int64_t type, reordering = CUDNN_TENSOR_REORDERING_NONE;
   const sdg_json_t *reordered = sdg_json_get(object, "reordering");
-  if (!uid_get(sdg_json_get(object, "name"), &out->uid) ||
+  const sdg_json_t *ragged = sdg_json_get(object, "isRagged");
+  if (!sdg_json_is(object, SDG_JSON_OBJECT) || !tensor_is_known(object) ||
+      !uid_get(sdg_json_get(object, "name"), &out->uid) ||
       !enumerator_get(SDG_GRAPH_KEY_DATA_TYPE, sdg_json_get(object, "dataType"),
                       &type) ||
       !numbers_get(sdg_json_get(object, "dim"), &out->rank, out->dim) ||
@@ -79,7 +99,9 @@ static bool tensor_read(const sdg_json_t *object, sdg_graph_tensor_t *out) {
   out->vector_dimension = sdg_json_integer(sdg_json_get(object, "vectDim"));
   out->is_virtual = sdg_json_is_true(sdg_json_get(object, "isVirtual"));
   out->is_by_value = sdg_json_is_true(sdg_json_get(object, "isByValue"));
-  out->is_ragged = sdg_json_is_true(sdg_json_get(object, "isRagged"));
+  // It is a list with the tensor of offsets.
+  out->is_ragged =
+      ragged && (!sdg_json_is(ragged, SDG_JSON_BOOLEAN) || ragged->integer);
   return out->alignment > 0;
 }
 

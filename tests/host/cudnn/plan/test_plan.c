@@ -127,6 +127,35 @@ START_TEST(a_node_with_an_unknown_key_is_refused) {
 }
 END_TEST
 
+static json_t *first_tensor(json_t *plan) {
+  return json_array_get(
+      json_object_get(json_object_get(plan, "operationGraph"), "tensors"), 0);
+}
+
+START_TEST(a_tensor_with_an_unknown_key_is_refused) {
+  json_t *plan = recorded("data");
+  sdg_graph_t *graph = NULL;
+  sdg_graph_config_t config;
+  json_object_set_new(first_tensor(plan), "constantValue", json_real(2));
+  ck_assert_int_eq(read_plan(plan, &graph, &config), SDG_GRAPH_UNKNOWN);
+  json_decref(plan);
+}
+END_TEST
+
+// cuDNN 9.19 writes the tensor of offsets in the place of a truth value.
+START_TEST(a_ragged_tensor_is_known_as_one) {
+  json_t *plan = recorded("data");
+  sdg_graph_t *graph = NULL;
+  sdg_graph_config_t config;
+  json_object_set_new(first_tensor(plan), "isRagged",
+                      json_pack("[{s:s}]", "name", "offsets"));
+  ck_assert_int_eq(read_plan(plan, &graph, &config), SDG_GRAPH_READ);
+  ck_assert(graph->tensor[0].is_ragged && !graph->tensor[1].is_ragged);
+  sdg_graph_release(graph);
+  json_decref(plan);
+}
+END_TEST
+
 // cuDNN 9.19 writes 1.5f as the bytes of a double, of which the float is half.
 START_TEST(a_padding_value_that_was_set_as_a_float_is_read) {
   json_t *plan = recorded("matmul_limits");
@@ -226,6 +255,8 @@ int main(int count, char **words) {
   tcase_add_loop_test(tests, what_nvidia_wrote_is_written_again, 0, NAMES);
   tcase_add_loop_test(tests, what_is_not_known_is_refused, 0, 8);
   tcase_add_test(tests, a_node_with_an_unknown_key_is_refused);
+  tcase_add_test(tests, a_tensor_with_an_unknown_key_is_refused);
+  tcase_add_test(tests, a_ragged_tensor_is_known_as_one);
   tcase_add_test(tests, a_padding_value_that_was_set_as_a_float_is_read);
   tcase_add_test(tests, what_is_no_json_is_told_apart);
   tcase_add_loop_test(tests, proposed_configurations_are_accepted, 0, NAMES);
