@@ -322,6 +322,19 @@ int sdg_launcher_pmi(void) {
              : -1;
 }
 
+// Whether the process is this rank, or a script of it. A launcher may have such
+// numbers, too, in a container whose environment numbers the machines, but no
+// rank on its machine; and a script may have changed that.
+static bool is_of_rank(int32_t pid, const launcher_t *from, const char *rank,
+                       const char *size) {
+  const char *local = from->local_rank;
+  if (local && !sdg_launcher_value(local))
+    local = NULL;
+  return sdg_process_began_with(pid, from->rank, rank) &&
+         sdg_process_began_with(pid, size_of(from), size) &&
+         (!local || sdg_process_began_with(pid, local, NULL));
+}
+
 int32_t sdg_launcher_process(void) {
   const launcher_t *from = launcher_find();
   const char *rank = from ? sdg_launcher_value(from->rank) : NULL;
@@ -335,9 +348,7 @@ int32_t sdg_launcher_process(void) {
       peer.pid > 0)
     return (int32_t)peer.pid;
   int32_t pid = (int32_t)getppid();
-  while (rank && size && pid > 1 &&
-         sdg_process_began_with(pid, from->rank, rank) &&
-         sdg_process_began_with(pid, size_of(from), size))
+  while (rank && size && pid > 1 && is_of_rank(pid, from, rank, size))
     pid = sdg_process_parent(pid);
   return pid;
 }

@@ -113,7 +113,7 @@ bool sdg_process_began_with(int32_t pid, const char *name, const char *value) {
   bool found = false;
   while (all && !found && getdelim(&text, &room, '\0', all) > 0)
     found = strncmp(text, name, length) == 0 && text[length] == '=' &&
-            strcmp(text + length + 1, value) == 0;
+            (!value || strcmp(text + length + 1, value) == 0);
   if (all)
     fclose(all);
   free(text);

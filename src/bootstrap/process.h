@@ -39,7 +39,7 @@ bool sdg_process_is_above(int32_t pid);
 int32_t sdg_process_parent(int32_t pid);
 
 /* Returns true if the process was started with this variable, as far as is
- * visible. */
+ * visible; `value` NULL: with any value of it. */
 bool sdg_process_began_with(int32_t pid, const char *name, const char *value);
 
 /* Writes the name of its program, as ps(1) shows it, or "". */

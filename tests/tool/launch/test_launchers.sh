@@ -60,6 +60,15 @@ ranks_that_scripts_start_meet() {
     sh -c "echo \"\$SUNDOG_RENDEZVOUS\"; $matched"
   for r in 0 1 2; do [ -s out$r ] && cmp out$r out0; done
 }
+# As in a container whose environment numbers the machines.
+a_launcher_may_have_the_numbers_of_a_rank() {
+  pieces 3
+  export -f torchrun
+  RANK=0 WORLD_SIZE=3 bash -c 'torchrun 3 "$@"; exit $?' - \
+    "$sundog" exec "${split[@]}" -- "${solver[@]}"
+  lacks err0 SDG-
+  same_file
+}
 # two_ranks STATUS WORDS-OF-0 WORDS-OF-1: options of `sundog exec` for two ranks
 # that end with the status; sets err0, err1.
 two_ranks() {
@@ -227,6 +236,7 @@ the_gpu_is_that_of_the_local_rank() {
 }
 
 cases torchruns_ranks_give_one_ranks_file ranks_that_scripts_start_meet \
+  a_launcher_may_have_the_numbers_of_a_rank \
   ranks_with_other_rules_are_refused \
   fewer_ranks_than_were_said_end_within_the_time_limit \
   a_job_that_is_killed_leaves_no_files \
