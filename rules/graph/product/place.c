@@ -230,6 +230,14 @@ static bool is_shared(const sdg_graph_pattern_t *p,
          tensor->dim[d] == sdg_placement_extent(product, dim);
 }
 
+// Whether a part of the tensor may have no address: its elements share bytes,
+// or have an unknown size.
+static bool is_indivisible(const sdg_graph_tensor_t *tensor) {
+  return !tensor->is_virtual && !tensor->is_by_value &&
+         (sdg_graph_type_is_half(tensor->type) ||
+          sdg_graph_type_bytes(tensor->type) == 0);
+}
+
 bool sdg_graph_product_can(const sdg_call_t *call,
                            const sdg_tagging_t *tagging) {
   const sdg_graph_pattern_t *p = pattern_of(call);
@@ -241,7 +249,8 @@ bool sdg_graph_product_can(const sdg_call_t *call,
            d++) {
         int dim = sdg_graph_product_dim(p, (sdg_graph_level_t)level, d);
         if (dim >= 0 && product->split[dim].axes > 0 && tensor->dim[d] != 1 &&
-            !is_shared(p, product, tensor, (sdg_graph_level_t)level, d))
+            (is_indivisible(tensor) ||
+             !is_shared(p, product, tensor, (sdg_graph_level_t)level, d)))
           return false;
       }
   }

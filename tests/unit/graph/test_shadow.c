@@ -5,9 +5,10 @@
 
 #include <string.h>
 
+#include "rules/graph/product/product.h"
 #include "tests/unit/harness.h"
 
-enum { X, Y, OP, OPERATOR, GRAPH, ENGINE, CONFIG, PLAN, PACK, DESCRIPTORS };
+enum { X, B, Y, OP, OPERATOR, GRAPH, ENGINE, CONFIG, PLAN, PACK, DESCRIPTORS };
 static char descriptor[DESCRIPTORS]; // shadows know their addresses only
 
 static void set(int of, int name, cudnnBackendAttributeType_t type,
@@ -35,6 +36,25 @@ static void tensor_create(int which, int64_t rows) {
   set(which, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, extent);
   set(which, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, stride);
   number_set(which, CUDNN_ATTR_TENSOR_UNIQUE_ID, which + 1);
+}
+
+static void plan_create(void) {
+  create(GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  refer(GRAPH, CUDNN_ATTR_OPERATIONGRAPH_OPS, OP);
+  create(ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  refer(ENGINE, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, GRAPH);
+  create(CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  refer(CONFIG, CUDNN_ATTR_ENGINECFG_ENGINE, ENGINE);
+  create(PLAN, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  refer(PLAN, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CONFIG);
+  create(PACK, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  for (int i = GRAPH; i <= PACK; i++)
+    sdg_shadow_finalized(&descriptor[i]);
+}
+
+static void destroy_all(void) {
+  for (int i = 0; i < DESCRIPTORS; i++)
+    sdg_shadow_destroyed(&descriptor[i]);
 }
 
 typedef struct {
@@ -69,20 +89,9 @@ static reading_t graph_read(int changed, int attribute, int64_t value) {
   refer(OP, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, Y);
   if (attribute >= 0)
     number_set(changed, attribute, value);
-  create(GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  refer(GRAPH, CUDNN_ATTR_OPERATIONGRAPH_OPS, OP);
-  create(ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  refer(ENGINE, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, GRAPH);
-  create(CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  refer(CONFIG, CUDNN_ATTR_ENGINECFG_ENGINE, ENGINE);
-  create(PLAN, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  refer(PLAN, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CONFIG);
-  create(PACK, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  for (int i = GRAPH; i <= PACK; i++)
-    sdg_shadow_finalized(&descriptor[i]);
+  plan_create();
   reading_t reading = use_read();
-  for (int i = 0; i < DESCRIPTORS; i++)
-    sdg_shadow_destroyed(&descriptor[i]);
+  destroy_all();
   return reading;
 }
 
@@ -130,6 +139,55 @@ START_TEST(elements_of_half_a_byte_or_a_later_type_have_no_size) {
 }
 END_TEST
 
+static void matrix_create(int which, int64_t rows, int64_t columns, int type) {
+  int64_t extent[] = {1, rows, columns},
+          stride[] = {rows * columns, columns, 1};
+  create(which, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  set(which, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 3, extent);
+  set(which, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 3, stride);
+  number_set(which, CUDNN_ATTR_TENSOR_UNIQUE_ID, which + 1);
+  number_set(which, CUDNN_ATTR_TENSOR_DATA_TYPE, type);
+}
+
+// Whether ranks that have all of the matrices can share out a dimension of the
+// product of a matrix of floats and one of another type.
+static bool is_shared_out(int dim, int type) {
+  sdg_graph_execution_t use;
+  sdg_call_t call;
+  sdg_tagging_t tagging = {.ranks = 2};
+  matrix_create(X, 4, 8, CUDNN_DATA_FLOAT);
+  matrix_create(B, 8, 16, type);
+  matrix_create(Y, 4, 16, CUDNN_DATA_FLOAT);
+  create(OPERATOR, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  create(OP, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  refer(OP, CUDNN_ATTR_OPERATION_MATMUL_DESC, OPERATOR);
+  refer(OP, CUDNN_ATTR_OPERATION_MATMUL_ADESC, X);
+  refer(OP, CUDNN_ATTR_OPERATION_MATMUL_BDESC, B);
+  refer(OP, CUDNN_ATTR_OPERATION_MATMUL_CDESC, Y);
+  plan_create();
+  ck_assert(sdg_shadow_use(&descriptor[PLAN], &descriptor[PACK], &use));
+  ck_assert_msg(!use.pattern->lacks, "%s", use.pattern->lacks);
+  ck_assert(sdg_graph_call_init(&use, 0, NULL, &call) == SDG_OK);
+  int product = sdg_graph_product_index(use.pattern);
+  sdg_placement_t *placement = &tagging.placement[product];
+  ck_assert(sdg_placement_init(SDG_PRODUCT_DIMS, call.operand[product].extent,
+                               placement) == SDG_OK);
+  placement->split[dim].axes = 1;
+  bool can = sdg_graph_product_can(&call, &tagging);
+  sdg_placement_fini(placement);
+  sdg_graph_pattern_release(use.pattern);
+  destroy_all();
+  return can;
+}
+
+// Their part has no address that is a number of bytes.
+START_TEST(a_matrix_of_half_bytes_is_not_shared_out) {
+  ck_assert(is_shared_out(SDG_N, CUDNN_DATA_FLOAT));
+  ck_assert(!is_shared_out(SDG_N, CUDNN_DATA_INT4));
+  ck_assert(is_shared_out(SDG_M, CUDNN_DATA_INT4)); // all ranks read all of it
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("graph_shadow");
   TCase *cases = tcase_create("graph_shadow");
@@ -137,6 +195,7 @@ int main(void) {
   tcase_add_test(cases,
                  a_graph_with_an_attribute_of_a_later_version_is_not_split);
   tcase_add_test(cases, elements_of_half_a_byte_or_a_later_type_have_no_size);
+  tcase_add_test(cases, a_matrix_of_half_bytes_is_not_shared_out);
   suite_add_tcase(suite, cases);
   return harness_run(suite);
 }
