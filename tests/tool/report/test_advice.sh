@@ -444,13 +444,15 @@ PY
 parts_are_those_of_the_input() {
   view=shard ranks=2 dim=H words=(--split H)
   layers 40 96 100 t:2:2 c:4:3:3 c:3:3:3:2 p:2
-  # The first layer makes two rows of each, the third one makes one of two.
+  # The first layer makes two rows of each, the third one makes one of two. On a
+  # busy machine a rank may count as slow, and get less than half.
   for try in 1 2 3 4 5 6 7 8; do
     dim=H parts=80,16
     recorded before
     ! follow before.json parts || break
   done
-  [ $parts = 48,48 ] || [ $parts = even ]
+  [ $parts != 80,16 ]
+  [ $parts = even ] || [ $((${parts/,/+})) = 96 ]
   recorded after
   run 0 "$sundog" diff --rounding before.npy after.npy
 }
