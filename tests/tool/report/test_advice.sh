@@ -592,6 +592,13 @@ no_promise_is_asked_for_that_is_not_kept() {
   recorded before
   without before.json keep
 }
+no_promise_is_asked_for_captured_calls() {
+  view=shard ranks=2 dim=H parts=even words=(--split H)
+  # The second step is captured, but nothing launches it.
+  layers 1 24 10 c:3:3:3 c:2:3:3 b g
+  recorded before
+  without before.json keep
+}
 the_whole_view_needs_no_promise() {
   view=whole ranks=2 dim=H parts=even words=(--split H)
   layers 3 24 10 c:3:3:3 r c:3:3:5 b
@@ -693,6 +700,7 @@ cases another_axis_moves_what_is_predicted \
   a_slow_rank_gets_a_smaller_part parts_by_speed_are_faster \
   what_cannot_be_done_together_is_said equal_ranks_are_not_slow \
   a_promise_saves_what_is_predicted \
-  no_promise_is_asked_for_that_is_not_kept the_whole_view_needs_no_promise \
+  no_promise_is_asked_for_that_is_not_kept \
+  no_promise_is_asked_for_captured_calls the_whole_view_needs_no_promise \
   ops_that_rules_leave_out_are_shared \
   calls_in_full_are_named_with_their_cost a_good_split_gets_no_advice

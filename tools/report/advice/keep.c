@@ -123,14 +123,23 @@ static bool is_of(const char *entry, bool data) {
          (data && strcmp(entry, "cudnnConvolutionBackwardData") == 0);
 }
 
-// Whether gradients receive what the formula says: calls that have the promise,
-// or CUDA graphs, do not. `data`: with gradients of the data, whose halos `keep
-// = dy` brings before.
+// Whether calls were captured into a CUDA graph: they fetch at its launches,
+// of which the record has no lines.
+static bool captures(const recorded_rank_t *rank) {
+  for (int i = 0; i < rank->calls; i++)
+    if (rank->call[i].captured)
+      return true;
+  return false;
+}
+
+// Whether gradients receive what the formula says: calls that have the promise
+// do not. `data`: with gradients of the data, whose halos `keep = dy` brings
+// before.
 static bool is_formula(const recorded_t *run, bool data) {
   int64_t formula = 0, received = 0;
   for (int r = 0; r < run->found; r++) {
     const recorded_rank_t *rank = &run->rank[r];
-    if (!rank->totals || rank->full || rank->broken)
+    if (!rank->totals || rank->full || rank->broken || captures(rank))
       return false;
     for (int i = 0; i < rank->plans; i++) {
       const recorded_plan_t *plan = &rank->plan[i];
