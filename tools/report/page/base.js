@@ -32,7 +32,7 @@ function span(ns) {
   if (a < 1e3) return Math.round(ns) + " ns";
   const unit = a < 1e6 ? ["µs", 1e3] : a < 1e9 ? ["ms", 1e6] : ["s", 1e9];
   const n = ns / unit[1];
-  return (Math.abs(n) < 1000 ? n.toPrecision(3) : count(Math.round(n))) + " " +
+  return (Math.abs(n) < 999.5 ? n.toPrecision(3) : count(Math.round(n))) + " " +
     unit[0];
 }
 const percent = share => (100 * share).toFixed(share < 0.1 ? 1 : 0) + " %";

@@ -374,7 +374,7 @@ if (report.critical.segments.length)
   at("legend").append(make("div", null, make("span", null,
     make("i.path", {style: "background:var(--path)"}),
     "critical path: what the end of the run waited for" +
-      (report.critical.complete ? "" : "; its shortest parts are left out"))));
+      (report.critical.complete ? "" : "; short parts of it are drawn as one"))));
 if (report.timeline.grain_ns)
   at("legend").append(make("div", null, "Events shorter than " +
     span(report.timeline.grain_ns) + " may be several."));
