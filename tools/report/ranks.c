@@ -148,12 +148,13 @@ json_t *ranks_slowest(const recorded_t *run) {
   if (share_of(others_ns, run) < 0.05 || 2 * least_ns > others_ns)
     return json_null();
   char why[192], text[4][24];
-  snprintf(why, sizeof why,
-           "the other ranks wait %s on average, this one %s; it computes %s, "
-           "the others %s",
-           span_text(others_ns, &text[0]), span_text(least_ns, &text[1]),
-           span_text(real_ns[least], &text[2]),
-           span_text(other_real, &text[3]));
+  bool two = run->found == 2;
+  snprintf(
+      why, sizeof why, "the other %s %s%s, this one %s; it computes %s, %s %s",
+      two ? "rank waits" : "ranks wait", span_text(others_ns, &text[0]),
+      two ? "" : " on average", span_text(least_ns, &text[1]),
+      span_text(real_ns[least], &text[2]), two ? "the other one" : "the others",
+      span_text(other_real, &text[3]));
   return json_pack("{s:i,s:s,s:f}", "rank", run->rank[least].rank, "why", why,
                    "share", share_of(others_ns, run));
 }

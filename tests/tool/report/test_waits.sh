@@ -158,22 +158,29 @@ assert all(250000000 < ns < 350000000 for ns in path["rank_ns"]), path["rank_ns"
 PY
 }
 long_waits_are_in_seconds() {
-  written <<'PY'
-a, b = Rank(0, 2), Rank(1, 2)
-a.call(1, 0, 4200000, agreed=4100000)
-b.call(1, 4100000, 100000)
-for rank in a, b:
+  local size
+  for size in 2 3; do
+    written <<PY
+ranks = [Rank(r, $size) for r in range($size)]
+for rank in ranks:
+    late = rank is ranks[1]
+    rank.call(1, 4100000 * late, 100000 if late else 4200000,
+              agreed=0 if late else 4100000)
     rank.time(1, 0, 4100000, 3430)
-    rank.time(1, 1, 4100000, 3430 if rank is a else 55)
+    rank.time(1, 1, 4100000, 55 if late else 3430)
     rank.write()
 PY
-  python3 - <<'PY'
-import json
+    python3 - $size <<'PY'
+import json, sys
 slowest = json.load(open("run.json"))["slowest"]
 assert slowest["rank"] == 1
-assert slowest["why"] == ("the other ranks wait 4.10 s on average, this one 0 ns; "
-                          "it computes 55.0 us, the others 3.43 ms"), slowest
+assert slowest["why"] == {
+    "2": "the other rank waits 4.10 s, this one 0 ns; it computes 55.0 us, "
+         "the other one 3.43 ms",
+    "3": "the other ranks wait 4.10 s on average, this one 0 ns; it computes "
+         "55.0 us, the others 3.43 ms"}[sys.argv[1]], slowest
 PY
+  done
 }
 a_rank_without_times_is_not_called_slow() {
   written <<'PY'

@@ -64,7 +64,7 @@ static char *text_make(const cut_t *cut, const char *dim) {
   return said_text(
       "Cut %s instead of %s: %s.%s", dim, cut->dim,
       strcmp(dim, "N") == 0 ? "no window sees another image"
-                            : "less of it lies at the borders",
+                            : "windows need less of other ranks",
       cut->shard
           ? " The program must be able to work on such pieces, and the input "
             "is cut again."
