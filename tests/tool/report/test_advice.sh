@@ -163,6 +163,24 @@ another_axis_moves_what_is_predicted() {
   tried axis
   without after.json axis
 }
+another_axis_is_not_advised_where_graphs_are_launched() {
+  view=shard ranks=3 words=(--split H) dim=H parts=even
+  waves 91 120
+  recorded before
+  python3 - <<'PY'
+# What moves nothing now may do with another axis, whatever launches it.
+import json
+for rank in range(3):
+    path = f"before/totals-{rank}.json"
+    totals = json.load(open(path))
+    row = dict(totals["calls"][0], strategy="replay", count=10, halo_bytes=0)
+    totals["calls"] += [dict(row, entry="cudaGraphLaunch_ptsz", rule="-"),
+                        dict(row, entry="cudnnPoolingForward")]
+    json.dump(totals, open(path, "w"))
+PY
+  run 0 "$sundog" report before --json -o before.json
+  without before.json axis
+}
 another_axis_of_the_whole_view_moves_what_is_predicted() {
   view=whole ranks=3 words=(--split H) dim=H parts=even
   waves 91 120
@@ -683,6 +701,7 @@ a_good_split_gets_no_advice() {
 }
 
 cases another_axis_moves_what_is_predicted \
+  another_axis_is_not_advised_where_graphs_are_launched \
   another_axis_of_the_whole_view_moves_what_is_predicted \
   another_axis_is_written_into_each_section \
   another_axis_is_written_into_sections_that_only_queries_use \
