@@ -26,7 +26,8 @@ enum { REPORTS_MAX = 10000 }; // most reports of one rank
 // still be in calls.
 typedef _Atomic(int64_t) sum_t;
 struct sdg_report_row {
-  const char *entry, *section, *strategy, *family; // family: NULL: none
+  const char *entry, *section, *strategy;
+  _Atomic(const char *) family; // NULL: none
   sum_t count;
   sum_t received_bytes, sum_bytes;
   sum_t axis_bytes[SDG_AXES_MAX];
