@@ -29,9 +29,9 @@ tableMake("ranks", [["Rank", true], ["Of the run", true], ["Computing"],
     number(r.received_bytes, bytes(r.received_bytes), "Received"),
     number(report.critical.rank_ns[i], span(report.critical.rank_ns[i]),
            "On the critical path"))));
-const kinds = report.kinds.filter(k => k.all_calls > 0).sort((a, b) =>
-  (b.device_ns + b.host_ns) - (a.device_ns + a.host_ns));
 const timed = k => k.device_ns || k.host_ns;
+const kinds = report.kinds.filter(k => k.all_calls > 0).sort((a, b) =>
+  timed(b) - timed(a));
 tableMake("kinds", [["Call", true], ["Calls"], ["Time"], ["Waiting"],
   ["Received"], ["Formula"], ["Sums"]],
   kinds.map(k => make("tr", {"data-entry": k.entry, "data-rule": k.rule,
