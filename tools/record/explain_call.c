@@ -130,6 +130,9 @@ static void messages_print(const json_t *plan) {
 static void plan_print(const found_t *found) {
   const json_t *plan = found->plan;
   int64_t line = number_of(plan, "line");
+  if (json_is_true(json_object_get(found->call, "captured")))
+    printf(
+        "  captured  into a CUDA graph: only the graph's launches do this\n");
   printf("  rule      [shard %s] of %s", text_of(plan, "section"),
          text_of(plan, "source"));
   if (line > 0)

@@ -141,6 +141,14 @@ exec "$0.chain" out.$SUNDOG_RANK.npy 11 $rows 0:12 "$@"\n' >step
   mv run.json called.json
   COUNTED_FOLDER=$PWD run 0 "$sundog" run -n 3 --device host --record kept \
     --split H --view shard -- ./step c:2:3:3 c:3:5:5 b g
+  # Its plan tells what a launch moves.
+  call=$(sed -n 's/^{"call":\([0-9]*\),.*"captured":true.*/\1/p' kept/rank-0 |
+    head -n 1)
+  run 0 "$sundog" explain --record kept "$call"
+  says out '  captured  into a CUDA graph'
+  run 0 "$sundog" explain --record kept "$((call - 5))"
+  says out '  strategy  '
+  lacks out captured
   run 0 "$sundog" report kept --json -o run.json
   python3 - <<'PY'
 import json
