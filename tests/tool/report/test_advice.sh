@@ -461,7 +461,8 @@ PY
 }
 parts_are_those_of_the_input() {
   view=shard ranks=2 dim=H words=(--split H)
-  layers 40 96 100 t:2:2 c:4:3:3 c:3:3:3:2 p:2
+  # Calls on the smaller piece must take 20 us.
+  layers 40 96 400 t:2:2 c:4:3:3 c:3:3:3:2 p:2
   # The first layer makes two rows of each, the third one makes one of two. On a
   # busy machine a rank may count as slow, and get less than half.
   for try in 1 2 3 4 5 6 7 8; do
