@@ -220,14 +220,15 @@ sdg_status_t launch_rules(launch_t *launch, int size) {
   const sdg_options_t *options = sdg_options_get();
   sdg_rules_t rules;
   // Also with --split replicated: the mesh must have as many ranks as the run.
-  if ((!launch->asked && !sdg_options_replicated(options) && !*options->cuts) ||
-      options->on_error == SDG_ON_ERROR_IGNORE)
+  if (!launch->asked && !sdg_options_replicated(options) && !*options->cuts)
     return SDG_OK;
   if (*options->cuts)
     size = (int)options->cut_ranks;
-  SDG_TRY(sdg_rules_load(options, size, &rules));
+  sdg_status_t status = sdg_rules_load(options, size, &rules);
+  if (status != SDG_OK)
+    return options->on_error == SDG_ON_ERROR_IGNORE ? SDG_OK : status;
   launch->streams.whole = launch->asked && rules.view == SDG_VIEW_WHOLE;
-  sdg_status_t status = functions_note(launch, &rules);
+  status = functions_note(launch, &rules);
   sdg_rules_fini(&rules);
   return status;
 }

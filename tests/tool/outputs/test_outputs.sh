@@ -73,6 +73,10 @@ the_same_result_of_all_ranks_is_not_spoken_of() {
   ranks=1 run_options=(--split H --view shard)
   solved out.npy
   lacks err SDG-740
+  ranks=2 run_options=(--split H --view whole)
+  export SUNDOG_ON_ERROR=ignore
+  solved out.npy
+  lacks err SDG-740
 }
 files_that_are_read_are_not_spoken_of() {
   scene
