@@ -123,11 +123,23 @@ static bool was_written(const outputs_name_t *name, const struct stat *now) {
          was->st_mtim.tv_nsec != now->st_mtim.tv_nsec;
 }
 
+// Returns whether it is a module of Python, whose file is not among the words.
+static bool is_module(char *const *words) {
+  const char *slash = strrchr(*words, '/');
+  bool python = strncmp(slash ? slash + 1 : *words, "python", 6) == 0;
+  for (int i = 1; python && words[i] && *words[i] == '-'; i++)
+    if (strcmp(words[i], "-m") == 0)
+      return true;
+  return false;
+}
+
 // `written`: the file that was written is no script.
 static bool program_knows(const outputs_t *outputs,
                           const outputs_name_t *written) {
   char *const *raw = outputs->launch->program;
   program_t program;
+  if (is_module(raw))
+    return true;
   for (int i = 1; raw[i]; i++) {
     struct stat is;
     if (strstr(raw[i], "RANK")) // a variable, in words of a shell
@@ -232,8 +244,9 @@ void outputs_say(const outputs_t *outputs) {
     size_t tail = dot ? strlen(dot) : 0;
     (void)!sdg_fail(
         SDG_E_OUTPUT_SHARED,
-        "%s was written, and all %d ranks were given this name, so "
-        "that it has the piece of one of them; write '%.*s.{rank}%s'",
+        "%s was written, and all %d ranks were given this name: unless the "
+        "program gathers the pieces, it has that of one rank; write "
+        "'%.*s.{rank}%s'",
         path, outputs->size, (int)(strlen(word) - tail), word, dot ? dot : "");
   }
 }

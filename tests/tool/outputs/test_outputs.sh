@@ -105,6 +105,16 @@ a_file_of_one_rank_is_not_spoken_of() {
   PATH=$PATH:$PWD before=(ranked log)
   solved 'out.{rank}.npy'
   lacks err SDG-740
+  # The file of a module is not among the words.
+  cat >own.py <<'END'
+import os, subprocess, sys
+name = "log" if os.environ["SUNDOG_RANK"] == "0" else "more"
+open(name, "w").writelines(str(i) for i in range(9999))
+sys.exit(subprocess.call(sys.argv[2:]))
+END
+  before=(python3 -B -m own log)
+  solved 'out.{rank}.npy'
+  lacks err SDG-740
   # Nobody sees how the program knows, but other ranks write less.
   before=(sh -c '[ $(env | sed -n s/^SUNDOG_R[A]NK=//p) = 1 ] || seq 1000 9999 >log
     shift; "$@"' sh log)
