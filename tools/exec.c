@@ -2,6 +2,7 @@
 // `sundog exec`: one rank inside a launcher of its own. It stays as the parent
 // of the rank's program, so that errors the program ignores are not lost.
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
 #include "src/bootstrap/address.h"
@@ -265,17 +267,38 @@ static sdg_status_t program_wait(single_t *single, int *out_status) {
   return SDG_OK;
 }
 
-// A command in a rank of another one is part of that one's run.
-static sdg_status_t record_hold(single_t *single) {
-  const char *record = sdg_options_get()->record;
+// Names the job by what all its ranks have. They may reach rank 0 at different
+// addresses, but at one port, and with one secret.
+static sdg_status_t job_name(const single_t *single, char *out, size_t bytes) {
   const char *place = getenv("SUNDOG_RENDEZVOUS");
-  char launch[SDG_LAUNCH_BYTES], job[PATH_MAX + SDG_LAUNCH_BYTES];
-  if (!*record || single->outer)
-    return SDG_OK;
+  const char *text = getenv("SUNDOG_SECRET"), *port;
+  const unsigned char nonce[SDG_NONCE_BYTES] = {0};
+  unsigned char proof[SDG_SHA256_BYTES] = {0};
+  char launch[SDG_LAUNCH_BYTES];
+  sdg_secret_t secret;
   sdg_launch_name(launch, sizeof launch);
   if (single->size == 1)
     place = single->folder; // no other run has this one's
-  snprintf(job, sizeof job, "%s %s", launch, place ? place : "");
+  else if (place && sdg_rendezvous_is_tcp(place) &&
+           (port = strrchr(place, ':'))) {
+    SDG_TRY(sdg_secret_find(text ? text : "", sdg_options_get()->secret_file,
+                            &secret));
+    sdg_secret_prove(&secret, "record", nonce, nonce, "", 0, proof);
+    place = port;
+  }
+  snprintf(out, bytes, "%016" PRIx64 " %s %s",
+           sdg_hash_bytes(SDG_HASH_SEED, proof, sizeof proof), launch,
+           place ? place : "");
+  return SDG_OK;
+}
+
+// A command in a rank of another one is part of that one's run.
+static sdg_status_t record_hold(single_t *single) {
+  const char *record = sdg_options_get()->record;
+  char job[PATH_MAX + SDG_LAUNCH_BYTES + 32];
+  if (!*record || single->outer)
+    return SDG_OK;
+  SDG_TRY(job_name(single, job, sizeof job));
   return hold_take(record, job, &single->hold);
 }
 
