@@ -49,7 +49,9 @@ static bool hold_try(int file, const char *own, char out_other[NOTE_BYTES]) {
   if (flock(file, LOCK_EX | LOCK_NB) == 0 &&
       (ftruncate(file, 0) != 0 ||
        pwrite(file, own, strlen(own), 0) != (ssize_t)strlen(own)))
-    return true; // a full disk; the folder is held by the lock alone
+    // On a full disk nobody holds the folder: the job's other ranks could not
+    // read that it is their own job's.
+    return flock(file, LOCK_UN) == 0;
   // Not atomic: another run may have written its name in between.
   if (flock(file, LOCK_SH | LOCK_NB) != 0)
     return false;

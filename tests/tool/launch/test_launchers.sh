@@ -108,22 +108,44 @@ ranks_with_other_rules_are_refused() {
   same_file
   [ $((SECONDS - start)) -lt 20 ]
 }
+recording=(exec --device host --split replicated --record kept)
+# recorder_start: rank 0, which records until `end` exists, or this case has
+# failed. Sets `first`.
+recorder_start() {
+  SUNDOG_RANK=0 SUNDOG_SIZE=2 "$sundog" "${recording[@]}" -- sh -c \
+    'touch begun; until [ -e end ] || [ ! -e begun ]; do sleep 0.05; done' \
+    >/dev/null 2>&1 &
+  first=$!
+  trap 'rm -f "$work/begun"' EXIT
+  until [ -e begun ]; do kill -0 "$first" && sleep 0.05; done
+  export SUNDOG_RANK=1 SUNDOG_SIZE=2
+}
 # As on machines that reach rank 0 by different networks.
 ranks_with_different_addresses_of_rank_0_record_into_one_folder() {
   export SUNDOG_SECRET=0123456789abcdef0123456789abcdef
-  local first recording=("$sundog" exec --device host --split replicated
-    --record kept)
-  SUNDOG_RENDEZVOUS=tcp://127.0.0.2:29471 SUNDOG_RANK=0 SUNDOG_SIZE=2 \
-    "${recording[@]}" -- sh -c \
-    'touch begun; until [ -e end ]; do sleep 0.05; done' &
-  first=$!
-  until [ -e begun ]; do sleep 0.05; done
-  export SUNDOG_RENDEZVOUS=tcp://localhost:29471 SUNDOG_RANK=1 SUNDOG_SIZE=2
-  run 0 "${recording[@]}" -- true
-  SUNDOG_SECRET=another-secret-of-others run 125 "${recording[@]}" -- true
+  SUNDOG_RENDEZVOUS=tcp://127.0.0.2:29471 recorder_start
+  export SUNDOG_RENDEZVOUS=tcp://localhost:29471
+  run 0 "$sundog" "${recording[@]}" -- true
+  SUNDOG_SECRET=another-secret-of-others run 125 "$sundog" "${recording[@]}" -- true
   says err SDG-739
-  SUNDOG_RENDEZVOUS=tcp://localhost:29472 run 125 "${recording[@]}" -- true
+  SUNDOG_RENDEZVOUS=tcp://localhost:29472 run 125 "$sundog" "${recording[@]}" -- true
   says err SDG-739
+  touch end
+  wait "$first"
+}
+ranks_on_a_full_disk_are_not_refused() {
+  cat >full.c <<'END'
+#include <errno.h>
+#include <unistd.h>
+ssize_t pwrite(int file, const void *bytes, size_t count, off_t at) {
+  errno = ENOSPC;
+  return -1;
+}
+END
+  "${CC:-cc}" -D_FILE_OFFSET_BITS=64 -shared -fPIC full.c -o full.so
+  export LD_PRELOAD=$PWD/full.so
+  recorder_start
+  run 0 "$sundog" "${recording[@]}" -- true
   touch end
   wait "$first"
 }
@@ -258,6 +280,7 @@ cases torchruns_ranks_give_one_ranks_file ranks_that_scripts_start_meet \
   a_launcher_may_have_the_numbers_of_a_rank \
   ranks_with_other_rules_are_refused \
   ranks_with_different_addresses_of_rank_0_record_into_one_folder \
+  ranks_on_a_full_disk_are_not_refused \
   fewer_ranks_than_were_said_end_within_the_time_limit \
   a_job_that_is_killed_leaves_no_files \
   a_run_within_a_rank_is_refused only_the_first_process_of_a_rank_joins \
