@@ -250,6 +250,19 @@ static sdg_status_t output_check(const join_t *join,
       output, join->path[0]);
 }
 
+// Returns whether two paths lead to one file, which is not so of two links that
+// a program made to save space, because their content is the same.
+static bool is_same(const char *a, const struct stat *is_a, const char *b,
+                    const struct stat *is_b) {
+  if (is_a->st_dev != is_b->st_dev || is_a->st_ino != is_b->st_ino)
+    return false;
+  char *real_a = realpath(a, NULL), *real_b = realpath(b, NULL);
+  bool same = real_a && real_b && strcmp(real_a, real_b) == 0;
+  free(real_a);
+  free(real_b);
+  return same;
+}
+
 // Refuses a file that is given for two pieces with different places.
 static sdg_status_t twice_check(const join_t *join, const sdg_mesh_t *mesh,
                                 const sdg_placement_t *placement) {
@@ -263,8 +276,8 @@ static sdg_status_t twice_check(const join_t *join, const sdg_mesh_t *mesh,
       continue;
     for (int q = 0; q < r && status == SDG_OK; q++) {
       sdg_box_t other = sdg_placement_box(placement, mesh, q);
-      if (is[q].st_dev != is[r].st_dev || is[q].st_ino != is[r].st_ino ||
-          sdg_box_equal(&box, &other))
+      if (sdg_box_equal(&box, &other) ||
+          !is_same(join->path[q], &is[q], join->path[r], &is[r]))
         continue;
       status = strcmp(join->path[q], join->path[r]) == 0
                    ? sdg_fail(SDG_E_PIECES, "%s is given twice", join->path[r])

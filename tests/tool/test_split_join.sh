@@ -211,7 +211,13 @@ one_file_is_not_two_pieces() {
   ln -s f.0.npy link.npy
   run 65 "$sundog" join back.npy f.0.npy link.npy
   says err 'link.npy is f.0.npy'
+  ln f.0.npy hard.npy
+  run 65 "$sundog" join back.npy hard.npy ./hard.npy
+  says err './hard.npy is hard.npy'
   [ ! -e back.npy ]
+  # Programs that save space link files with the same content.
+  run 0 "$sundog" join equal.npy f.0.npy hard.npy
+  rm hard.npy
   # Ranks along an axis without a split hold the same.
   run 0 "$sundog" join --dim H:y --mesh data=2,y=2 back.npy f.0.npy f.1.npy \
     f.0.npy f.1.npy
