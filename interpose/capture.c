@@ -374,9 +374,10 @@ int sdg_capture_measured(int entry, int *io_count, void *measured, size_t each,
   return refused ? refusal_of(entry) : 0;
 }
 
-void sdg_capture_allocated(void *at, size_t bytes, const void *caller) {
+void sdg_capture_allocated(void *at, size_t bytes, bool hosted,
+                           const void *caller) {
   if (!sdg_capture_is_foreign(caller))
-    sdg_memory_allocated(at, bytes);
+    (hosted ? sdg_memory_hosted : sdg_memory_allocated)(at, bytes);
 }
 
 void sdg_capture_freed(void *at, const void *caller) {

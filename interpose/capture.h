@@ -83,8 +83,10 @@ bool sdg_capture_is_changed(void);
 /* cuDNN has measured algorithms on this rank. */
 int sdg_capture_measured(int entry, int *io_count, void *measured, size_t each,
                          int room, const void *caller);
-/* The program has allocated device memory, or is about to free it. */
-void sdg_capture_allocated(void *at, size_t bytes, const void *caller);
+/* The program has allocated memory, or is about to free it. hosted: the host
+ * can write there, too. */
+void sdg_capture_allocated(void *at, size_t bytes, bool hosted,
+                           const void *caller);
 void sdg_capture_freed(void *at, const void *caller);
 
 /* Begin and end enclose a function of the runtime that makes, launches or

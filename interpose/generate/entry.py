@@ -78,6 +78,7 @@ class Entry:
         self.before = 'before' in flags
         self.answered = 'answered' in flags
         self.changed = 'changed' in flags
+        self.hosted = 'hosted' in flags
         self.extern = 'extern' in flags
         self.is_shown = not name.startswith('__') and not self.extern
         self.parameters = []

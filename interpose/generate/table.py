@@ -10,7 +10,7 @@ from families import ARGUMENTS, FAMILIES, ROLES
 OTHER_KINDS = ('create set destroy opaque pass text copy sync allocate free '
                'memory unseen reset graph node register shadow execute').split()
 FLAGS = ('query ptsz ptds everything extern called space before '
-         'answered changed').split()
+         'answered changed hosted').split()
 PLAIN_CLASSES = ('handle seqdata opdesc opdesc2 created changed destroyed '
                  'device scalar workspace workspace_bytes reserve '
                  'reserve_bytes host lengths value said everything freed '
@@ -97,6 +97,8 @@ class Reader:
             self.fault(f'unknown flag in {flags}')
         if 'changed' in flags and kind != 'copy':
             self.fault('changed is of copies')
+        if 'hosted' in flags and kind != 'allocate':
+            self.fault('only an allocation is hosted')
         if {'before', 'answered'} & set(flags) and kind != 'shadow':
             self.fault('before and answered are of shadow entries')
         self.head = library, kind, flags, ctype

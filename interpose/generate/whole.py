@@ -12,7 +12,9 @@ def allocated_bytes(p):
 
 def allocates(e):
     p = e.of_kind('allocated')[0]
-    if p.ctype == 'void **':
+    if p.ctype == 'void *':
+        at, size = p.name, allocated_bytes(p)
+    elif p.ctype == 'void **':
         at, size = f'*{p.name}', allocated_bytes(p)
     else:
         at = f'{p.name}->ptr'
@@ -20,7 +22,7 @@ def allocates(e):
                 f'{p.words[0]}.depth')
     return [f'  {e.ctype} status = {real(e)};',
             '  if (status == cudaSuccess)',
-            f'    sdg_capture_allocated({at}, {size},',
+            f'    sdg_capture_allocated({at}, {size}, {str(e.hosted).lower()},',
             f'                          {CALLER});',
             '  return status;']
 

@@ -12,6 +12,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sdg_buffers_t table;
+static sdg_buffers_t hosted; // allocations alone
 
 static sdg_loaded_find_t *loaded_find;
 
@@ -124,11 +125,26 @@ void sdg_memory_allocated(const void *at, size_t bytes) {
     sdg_uploads_allocated((sdg_span_t){(uintptr_t)at, bytes});
 }
 
+void sdg_memory_hosted(const void *at, size_t bytes) {
+  pthread_mutex_lock(&lock);
+  (void)!sdg_buffers_allocate(&hosted, (uintptr_t)at, bytes);
+  pthread_mutex_unlock(&lock);
+  sdg_hint_put(at, bytes, false, 0);
+}
+
+// Removes the allocation that begins there.
+static bool removed(sdg_buffers_t *from, const void *at, sdg_span_t *out) {
+  if (!sdg_buffers_allocation(from, (uintptr_t)at, out) ||
+      out->at != (uintptr_t)at)
+    return false;
+  sdg_buffers_release(from, (uintptr_t)at);
+  return true;
+}
+
 void sdg_memory_freed(const void *at) {
   sdg_span_t span;
   pthread_mutex_lock(&lock);
-  bool known = sdg_buffers_allocation(&table, (uintptr_t)at, &span);
-  sdg_buffers_release(&table, (uintptr_t)at);
+  bool known = removed(&table, at, &span) || removed(&hosted, at, &span);
   pthread_mutex_unlock(&lock);
   if (known) {
     sdg_hint_put(at, span.bytes, false, 0);
@@ -161,6 +177,7 @@ void sdg_memory_forget(void) {
   uint64_t last_number = table.last_number;
   sdg_buffers_fini(&table);
   table.last_number = last_number;
+  sdg_buffers_fini(&hosted);
   pthread_mutex_unlock(&lock);
   sdg_hint_forget();
   sdg_uploads_forget();

@@ -8,6 +8,9 @@
 #include "src/geometry/buffer.h"
 
 void sdg_memory_allocated(const void *at, size_t bytes);
+/* The same for memory that the host can write, too: managed, pinned or
+ * registered. Only when it is freed is known: no function below finds it. */
+void sdg_memory_hosted(const void *at, size_t bytes);
 void sdg_memory_freed(const void *at);
 
 /* Whether inputs of the program are tracked (rules/memory/uploads.h): in the

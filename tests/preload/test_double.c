@@ -272,6 +272,10 @@ void sdg_memory_allocated(const void *at, size_t bytes) {
   (void)at, (void)bytes;
 }
 
+void sdg_memory_hosted(const void *at, size_t bytes) {
+  (void)at, (void)bytes;
+}
+
 void sdg_memory_set_loaded(sdg_loaded_find_t *find) {
   (void)find;
 }

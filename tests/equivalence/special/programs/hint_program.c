@@ -12,6 +12,10 @@
 //   tag:NAME=TEXT  untag:NAME   sundog_tag, sundog_untag
 //   up:A  set:A  copy:A,B    upload, cudaMemset, cudaMemcpy
 //   free:A            frees the memory and allocates it again
+//   again:A           the same, but nothing is uploaded there
+//   from:KIND         from now on memory is allocated and freed as managed,
+//                     pinned, mapped (cudaHostAlloc) or registered memory, or
+//                     by cudaMalloc (device), as at first
 //   less:A            the same, with half as many elements
 //   half:A  last:A    cudaMemset of the first or second half
 //   rows:A,B          copies half of each row
@@ -41,6 +45,7 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,10 +94,42 @@ static void describe(int t) {
   set(t);
 }
 
+static const char *kind = "device";
+
+static bool is(const char *what) {
+  return strcmp(kind, what) == 0;
+}
+
+// The pages themselves stay.
+static cudaError_t page_register(void **out, size_t bytes) {
+  static _Alignas(4096) char page[SHOWN][4096];
+  static int used;
+  if (bytes > sizeof *page || used == SHOWN)
+    exit(2);
+  if (!*out)
+    *out = page[used++];
+  return cudaHostRegister(*out, bytes, cudaHostRegisterDefault);
+}
+
 static void make(int t) {
-  check((int)cudaMalloc((void **)&tensors[t].data,
-                        tensors[t].count * sizeof(float)),
-        "cudaMalloc");
+  void *at = is("registered") ? tensors[t].data : NULL;
+  size_t bytes = tensors[t].count * sizeof(float);
+  cudaError_t status =
+      is("managed")      ? cudaMallocManaged(&at, bytes, cudaMemAttachGlobal)
+      : is("pinned")     ? cudaMallocHost(&at, bytes)
+      : is("mapped")     ? cudaHostAlloc(&at, bytes, cudaHostAllocMapped)
+      : is("registered") ? page_register(&at, bytes)
+                         : cudaMalloc(&at, bytes);
+  check((int)status, "allocation");
+  tensors[t].data = at;
+}
+
+static void unmake(int t) {
+  void *at = tensors[t].data;
+  cudaError_t status = is("pinned") || is("mapped") ? cudaFreeHost(at)
+                       : is("registered")           ? cudaHostUnregister(at)
+                                                    : cudaFree(at);
+  check((int)status, "free");
 }
 
 static void declare(int t, const char *extents, void (*to)(int)) {
@@ -267,8 +304,14 @@ static void move(const char *word, int a, int b) {
     check((int)cudaMemcpy(tensors[b].data, tensors[a].data, bytes,
                           cudaMemcpyDeviceToDevice),
           word);
+  } else if (strcmp(word, "again") == 0) {
+    float *before = tensors[a].data;
+    unmake(a);
+    make(a);
+    if (tensors[a].data != before)
+      printf("other memory\n");
   } else if (strcmp(word, "free") == 0 || strcmp(word, "less") == 0) {
-    check((int)cudaFree(tensors[a].data), word);
+    unmake(a);
     tensors[a].count /= strcmp(word, "less") == 0 ? 2 : 1;
     make(a);
     upload(a);
@@ -348,6 +391,8 @@ static void obey(const char *text) {
     tensors[a].data = tensors[b].data + (strlen(rest) > 3 ? atoi(rest + 3) : 0);
   else if (strcmp(word, "null") == 0)
     tensors[a].data = NULL;
+  else if (strcmp(word, "from") == 0)
+    kind = rest;
   else if (strcmp(word, "apart") == 0)
     near_set(atoi(rest));
   else if (strcmp(word, "tag") == 0)
