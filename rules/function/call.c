@@ -127,8 +127,11 @@ static sdg_status_t layout_read(const sdg_function_t *function, int tensor,
                                 const int64_t *integer, sdg_operand_t *io) {
   const sdg_function_tensor_t *t = &function->tensor[tensor];
   int64_t packed = 1;
-  for (int d = 0; d < io->dims; d++)
+  for (int d = 0; d < io->dims; d++) {
     io->extent[d] = io->stride[d] = 1;
+    if (sdg_function_extent_at(function, tensor, d) < 0)
+      io->absent |= 1u << d;
+  }
   if (t->dims == 0)
     io->extent[io->dims - 1] = t->count;
   for (int i = t->dims - 1; i >= 0; i--) {

@@ -48,6 +48,11 @@ static bool all_one(const sdg_tag_vector_t *vector, int d) {
   return true;
 }
 
+// No row of any rank, and nothing that all of them have.
+static bool is_absent(const sdg_operand_t *operand, int d) {
+  return operand->absent >> d & 1;
+}
+
 // Whether a dimension that some section splits is 1: on all ranks, or here if
 // `vector` is NULL.
 static bool has_one(const sdg_call_t *call, const sdg_operand_t *operand,
@@ -56,7 +61,8 @@ static bool has_one(const sdg_call_t *call, const sdg_operand_t *operand,
     const sdg_section_t *section = &rules->section[s];
     for (int i = 0; i < section->splits && !section->is_local; i++) {
       int d = sdg_dim_index(call->family, section->split[i].dim, operand->dims);
-      if (d >= 0 && (vector ? all_one(vector, d) : operand->extent[d] == 1))
+      if (d >= 0 && !is_absent(operand, d) &&
+          (vector ? all_one(vector, d) : operand->extent[d] == 1))
         return true;
     }
   }
@@ -134,7 +140,7 @@ static reading_t reading_by(sdg_hint_t hint, sdg_axes_t axes) {
 static reading_t agreed(const sdg_call_t *call, int index, int d,
                         sdg_axes_t axes) {
   const sdg_operand_t *operand = &call->operand[index];
-  if (!reads(call, index) || d >= operand->dims)
+  if (!reads(call, index) || d >= operand->dims || is_absent(operand, d))
     return UNKNOWN;
   const sdg_tag_vector_t *vector = vector_of(operand);
   if (!vector || !all_one(vector, d))
@@ -255,7 +261,8 @@ void sdg_ones_unsplit(const sdg_call_t *call, int index,
                       const sdg_section_t *section, sdg_split_t *split) {
   const sdg_tag_vector_t *vector = vector_of(&call->operand[index]);
   for (int d = 0; d < vector->dims; d++)
-    if (split[d].axes && all_one(vector, d) &&
+    if (split[d].axes && !is_absent(&call->operand[index], d) &&
+        all_one(vector, d) &&
         read_one(call, index, d, axes_of(&split[d]), section) == WHOLE)
       split[d].axes = 0;
 }
@@ -273,8 +280,9 @@ static bool all_read_as(const sdg_call_t *call, int index,
   for (int d = 0; d < operand->dims; d++) {
     if (!split[d].axes)
       continue;
-    reading_t reading =
-        all_one(vector, d) ? known(call, index, d, axes_of(&split[d])) : PIECES;
+    reading_t reading = all_one(vector, d) && !is_absent(operand, d)
+                            ? known(call, index, d, axes_of(&split[d]))
+                            : PIECES;
     if (whole ? reading != WHOLE : reading == UNKNOWN)
       return false;
   }
@@ -376,7 +384,7 @@ static sdg_status_t operand_check(const sdg_call_t *call, const sdg_op_t *op,
       !sdg_place_splits(section, call->family, operand->dims, split))
     return SDG_OK;
   for (int d = 0; d < operand->dims; d++) {
-    if (!split[d].axes || !all_one(vector, d) ||
+    if (!split[d].axes || is_absent(operand, d) || !all_one(vector, d) ||
         sdg_split_pieces(&split[d], sdg_job_mesh()) < 2)
       continue;
     if (operand->looked_up)

@@ -123,6 +123,7 @@ typedef struct sdg_operand {
    * layout. */
   int64_t extent[SDG_DIMS_MAX];
   int64_t stride[SDG_DIMS_MAX]; /* elements */
+  unsigned absent; /* bit d: of a function, without dimension d: extent 1 */
   /* How the dimensions nest in memory on every rank, as strides without ties
    * (src/geometry/layout.h); one rank's strides do not show this if an extent
    * is 1. Set by sdg_tag_nest. */
