@@ -39,6 +39,17 @@ static _Thread_local bool last_refused
 static _Thread_local int cancelled __attribute__((
     tls_model("initial-exec"))); // the thread's earlier cancel state
 
+// Entries that only the whole view probes keep their probe until the rules are
+// read.
+static void whole_check(void) {
+  static atomic_bool checked;
+  if (atomic_load_explicit(&checked, memory_order_relaxed) ||
+      !sdg_setup_may_be_whole() || sdg_setup_is_whole())
+    return;
+  atomic_store(&checked, true);
+  sdg_slot_narrow();
+}
+
 // A thread cancelled in here would keep locks and leave other ranks in the
 // middle of an exchange. Cancellation waits until the call ends.
 void sdg_capture_enter(void) {
@@ -47,8 +58,10 @@ void sdg_capture_enter(void) {
 }
 
 void sdg_capture_leave(void) {
-  if (--depth == 0)
-    pthread_setcancelstate(cancelled, NULL);
+  if (--depth > 0)
+    return;
+  pthread_setcancelstate(cancelled, NULL);
+  whole_check(); // whatever was called may have read the rules
 }
 
 int sdg_capture_depth(void) {
@@ -73,18 +86,7 @@ void sdg_capture_set_refused(bool refused) {
   last_refused = refused;
 }
 
-// Entries that only the whole view probes keep their probe until the rules are
-// read.
-static void whole_check(void) {
-  static atomic_bool checked;
-  if (atomic_load_explicit(&checked, memory_order_relaxed) ||
-      !sdg_setup_may_be_whole() || sdg_setup_is_whole())
-    return;
-  atomic_store(&checked, true);
-  sdg_slot_narrow();
-}
-
-// The same for products of matrices.
+// Products of matrices keep their probe until the rules are read.
 static void products_check(void) {
   static atomic_bool checked;
   if (atomic_load_explicit(&checked, memory_order_relaxed) ||
@@ -182,7 +184,6 @@ bool sdg_capture(int entry, const void *args, const void *caller,
   // Another process of this rank came first, so this one is not a rank.
   if (sdg_job_disarmed())
     sdg_slot_disarm();
-  whole_check();
   if (product)
     products_check();
   return done;
