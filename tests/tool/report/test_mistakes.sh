@@ -134,11 +134,12 @@ the_record_is_not_overwritten() {
 }
 # held FOLDER: starts a run that records into the folder until `end` is there.
 # Sets `first`, its process.
+# The program also ends when its folder does, with a case that fails.
 held() {
   rm -f begun end
   # shellcheck disable=SC2016 # words of a shell
   "$sundog" run -n 2 --device host --split replicated --record "$1" -- sh -c \
-    'touch begun; until [ -e end ]; do sleep 0.05; done' 2>first.err &
+    'touch begun; while [ -e begun ] && ! [ -e end ]; do sleep 0.05; done' 2>first.err &
   first=$!
   until [ -e begun ]; do sleep 0.05; done
 }
@@ -187,7 +188,7 @@ ranks_of_a_job_share_a_folder() {
   for rank in 0 1; do
     # shellcheck disable=SC2016 # words of a shell
     "${one[@]}" SUNDOG_RANK=$rank "${exec[@]}" sh -c \
-      'touch begun-$0; until [ -e end-$0 ]; do sleep 0.05; done' $rank &
+      'touch begun-$0; while [ -e begun-$0 ] && ! [ -e end-$0 ]; do sleep 0.05; done' $rank &
     ranks+=($!)
     until [ -e begun-$rank ]; do sleep 0.05; done
   done
