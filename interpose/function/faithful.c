@@ -3,6 +3,7 @@
 #include "interpose/function/faithful.h"
 
 #include <ffi.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +21,17 @@ enum { INTEGERS = 8 };
 enum { FLOATS = 8, STACK = 48, WORDS = INTEGERS + FLOATS + STACK };
 
 typedef struct faithful {
+  struct faithful *next; // of all that were made
   const sdg_function_t *function;
   void (*declared)(void), (*real)(void);
   void *code;
   ffi_cif cif;
   ffi_type *type[WORDS];
 } faithful_t;
+
+// Leak checkers do not look into memory that is executable, which alone has the
+// address of each.
+static _Atomic(faithful_t *) all;
 
 // What this thread's call to a closure has begun.
 static _Thread_local sdg_cut_t *begun
@@ -111,11 +117,18 @@ sdg_status_t sdg_faithful_make(const sdg_function_t *function,
       ffi_prep_cif(&faithful->cif, FFI_DEFAULT_ABI, WORDS,
                    returned_type(faithful), faithful->type) != FFI_OK ||
       ffi_prep_closure_loc(made, &faithful->cif, called, faithful,
-                           faithful->code) != FFI_OK)
+                           faithful->code) != FFI_OK) {
+    if (made)
+      ffi_closure_free(made);
+    free(faithful);
     return sdg_fail(SDG_E_FUNCTION_UNSEEN,
                     "no code can be made for calls of '%s': does this system "
                     "forbid memory that is executable?",
                     function->name);
+  }
+  faithful->next = atomic_load(&all);
+  while (!atomic_compare_exchange_weak(&all, &faithful->next, faithful))
+    ;
   *out_code = faithful->code;
   return SDG_OK;
 }
